@@ -16,9 +16,9 @@
 #define GUARD 16
 // Bytes that are in use before freed memory is used again.
 #define PATIENT (12 << 20)
-// What freed memory and the bytes behind a block contain. It is valid UTF-8, so that the host can still read such a text, and its release says
-// whose it was.
-#define POISON '~'
+// What freed memory and the bytes behind a block contain. No text has this byte, so a text that was read behind its end, or after it was freed,
+// is an error of its call.
+#define POISON 0xff
 
 typedef struct {
     const char *file;

@@ -22,8 +22,10 @@ typedef struct {
 static message_t messages[MANY];
 static document_t documents[MANY];
 static size_t message_count, document_count;
-static uint16_t answer_status;
-static char *answer_body, *logged, *requested;
+static uint16_t answers[MANY];
+static char *bodies[MANY], *requests[MANY];
+static size_t answer_count, answered, request_count;
+static char *logged, *requested;
 
 static char *copied(const void *bytes, size_t length) {
     char *text = hermes_resized(NULL, length + 1);
@@ -43,8 +45,9 @@ void testing_reset(void) {
         free(documents[--document_count].name);
         free(documents[document_count].content);
     }
-    answer_status = 0;
-    keep(&answer_body, NULL);
+    while (answer_count > 0) free(bodies[--answer_count]);
+    while (request_count > 0) free(requests[--request_count]);
+    answered = 0;
     keep(&logged, NULL);
     keep(&requested, NULL);
 }
@@ -71,9 +74,12 @@ void testing_headers(hermes_history_history_list_header_t *headers) {
 }
 
 void testing_answer(uint16_t status, const char *body) {
-    answer_status = status;
-    keep(&answer_body, copied(body, strlen(body)));
+    assert(answer_count < MANY);
+    answers[answer_count] = status;
+    bodies[answer_count++] = copied(body, strlen(body));
 }
+
+const char *testing_request(size_t at) { return at < request_count ? requests[at] : ""; }
 
 const char *testing_logged(void) { return logged ? logged : ""; }
 const char *testing_requested(void) { return requested ? requested : ""; }
@@ -159,11 +165,48 @@ IMPORT bool hermes_storage_documents_write(project_string_t *name, project_strin
     return true;
 }
 
+static void say_fields(hermes_text_t *text, hermes_http_http_list_field_t fields) {
+    for (size_t at = 0; at < fields.len; at++) {
+        hermes_http_http_field_t *field = &fields.ptr[at];
+        hermes_say_string(text, field->name);
+        hermes_say(text, ": ");
+        if (field->value.tag == HERMES_HTTP_HTTP_VALUE_PLAIN) {
+            hermes_say_string(text, field->value.val.plain);
+        } else {
+            hermes_say_string(text, field->value.val.secret.prefix);
+            hermes_say(text, "<");
+            hermes_say_string(text, field->value.val.secret.name);
+            hermes_say(text, ">");
+        }
+        hermes_say(text, "\n");
+    }
+}
+
+static void note_request(const hermes_http_http_request_t *request) {
+    assert(request_count < MANY);
+    hermes_text_t text = { 0 };
+    hermes_say_string(&text, request->method);
+    hermes_say(&text, " ");
+    hermes_say_string(&text, request->url);
+    hermes_say(&text, "\n");
+    say_fields(&text, request->query);
+    say_fields(&text, request->headers);
+    const hermes_http_http_body_t *body = &request->body;
+    if (body->tag == HERMES_HTTP_HTTP_BODY_FORM) say_fields(&text, body->val.form);
+    hermes_say(&text, "\n");
+    if (body->tag == HERMES_HTTP_HTTP_BODY_JSON) hermes_say_string(&text, body->val.json.text);
+    if (body->tag == HERMES_HTTP_HTTP_BODY_BYTES) {
+        hermes_say_string(&text, (project_string_t){ body->val.bytes.ptr, body->val.bytes.len });
+    }
+    requests[request_count++] = copied(text.bytes, text.length);
+    free(text.bytes);
+}
+
 IMPORT bool hermes_http_http_send(hermes_http_http_request_t *request, hermes_http_http_response_t *ret, hermes_http_http_error_t *err) {
     keep(&requested, copied(request->url.ptr, request->url.len));
-    if (!answer_status) return hermes_error(err, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "the network is unreachable");
-    project_string_t body = hermes_string(answer_body);
-    *ret = (hermes_http_http_response_t){ .status = answer_status, .body = { body.ptr, body.len }, .url = hermes_copy(request->url) };
-    answer_status = 0;
+    note_request(request);
+    if (answered == answer_count) return hermes_error(err, HERMES_TYPES_TYPES_ERROR_KIND_UNAVAILABLE, "the network is unreachable");
+    project_string_t body = hermes_string(bodies[answered]);
+    *ret = (hermes_http_http_response_t){ .status = answers[answered++], .body = { body.ptr, body.len }, .url = hermes_copy(request->url) };
     return true;
 }

@@ -16,8 +16,11 @@
 void testing_message(uint64_t id, uint32_t turn, uint8_t role, const char *content);
 // The headers of all these messages, as `observe` receives them.
 void testing_headers(hermes_history_history_list_header_t *headers);
-// The answer to the next request over HTTP; without one, requests fail with `unavailable`.
+// An answer to a request over HTTP. Several are given in this order, each to one request; without one, requests fail with `unavailable`.
 void testing_answer(uint16_t status, const char *body);
+// A request, the first with 0: `POST URL`, then its parameters, headers and fields of a form as `name: value`, a secret as its prefix and `<name>`, an empty
+// line, and the body. Empty if there were fewer.
+const char *testing_request(size_t at);
 // The last line that the plugin has logged, and the URL of the last request.
 const char *testing_logged(void);
 const char *testing_requested(void);

@@ -111,6 +111,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-agent",
             "hermes-models",
             "hermes-plugin-host",
+            "hermes-ranking",
             "hermes-store",
             "hermes-testkit",
             "hermes-runtime",

@@ -79,7 +79,7 @@ pub(crate) async fn build(
     // A prompt that is stored keeps its tools, unless the user wants a new one.
     let shelf = match before {
         Some(_) if moment == Moment::Asked => shelf::chosen(host, workspace, &plugins.toolbox).await,
-        Some(before) => shelf::beside(&before.tools, &schemas),
+        Some(before) => shelf::beside(host, &before.tools, &schemas),
         None => plugins.toolbox.shelf().cloned(),
     };
     if let Some(shelf) = &shelf {

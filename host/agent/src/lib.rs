@@ -114,7 +114,7 @@ pub use questions::Attendance;
 pub use serving::{ModelChain, ModelRests, ServedModel};
 pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
-pub use shelf::{Room, ShelfSettings};
+pub use shelf::{Room, ShelfSettings, ToolIndex};
 pub use shell_hooks::{HookEntry, HookError, HookFlaw, SHELL_HOOKS, ShellHook};
 pub use skills::{InapplicableSkill, OfferedSkill, SkillCommands, SkillGuard, SkillSettings, SkillText};
 pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};

@@ -16,6 +16,7 @@ use hermes_models::ProviderRow;
 use hermes_plugin_host::json_schema;
 use serde_json::{Map, Value, json};
 
+pub use self::search::ToolIndex;
 pub(crate) use self::search::find;
 pub(crate) use self::usage::count;
 
@@ -27,10 +28,14 @@ pub(crate) const SEARCH: &str = "tool_search";
 /// The tool that calls one of them.
 pub(crate) const USE: &str = "tool_use";
 
-/// The share of the budget that the tools which were used in this folder may take.
+/// The part of the room that the tools which were used in this folder may take. The names of the tools on the shelf have the other one.
 const OF_USED: u32 = 2;
-/// The most bytes of a line about a server, and of all lines.
-const LINE: usize = 160;
+/// About so many bytes of names are a token.
+const BYTES: usize = 3;
+/// The most bytes of names, whatever the room, and the least.
+const MOST_NAMES: usize = 48 << 10;
+const LEAST_NAMES: usize = 2 << 10;
+/// Servers without any name cost so many bytes at most.
 const LINES: usize = 8 << 10;
 
 /// The user's settings.
@@ -98,10 +103,10 @@ pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> 
 }
 
 /// The shelf beside a stored prompt, whose tools these are; `None` if it has none.
-pub(crate) fn beside(tools: &str, schemas: &[Owned]) -> Option<Shelf> {
+pub(crate) fn beside(host: &Host, tools: &str, schemas: &[Owned]) -> Option<Shelf> {
     let tools: Value = serde_json::from_str(tools).unwrap_or_default();
     let names = tools.as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
-    Shelf::beside(&names.map(str::to_owned).collect(), schemas)
+    Shelf::beside(&names.map(str::to_owned).collect(), schemas, Room::of(host))
 }
 
 /// What the definition of a tool takes in a request, in estimated tokens.
@@ -116,6 +121,8 @@ pub(crate) type Owned = (String, ToolSchema);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Shelf {
     owners: BTreeMap<String, BTreeSet<String>>,
+    /// The most bytes of their names in the prompt.
+    names: usize,
 }
 
 impl Shelf {
@@ -144,7 +151,7 @@ impl Shelf {
                 kept.insert(name.as_str());
             }
         }
-        let mut shelf = Self::default();
+        let mut shelf = Self::empty(room);
         for (owner, schema) in movable {
             if !kept.contains(schema.name.as_str()) {
                 shelf.add(owner, &schema.name);
@@ -154,12 +161,18 @@ impl Shelf {
     }
 
     /// The shelf beside a prompt that has these tools; `None` if it has not the tools of a shelf.
-    pub(crate) fn beside(prompt: &BTreeSet<String>, schemas: &[Owned]) -> Option<Self> {
-        let mut shelf = Self::default();
+    pub(crate) fn beside(prompt: &BTreeSet<String>, schemas: &[Owned], room: Room) -> Option<Self> {
+        let mut shelf = Self::empty(room);
         for (owner, schema) in schemas.iter().filter(|(_, schema)| !prompt.contains(&schema.name)) {
             shelf.add(owner, &schema.name);
         }
         (prompt.contains(SEARCH) && prompt.contains(USE)).then_some(shelf)
+    }
+
+    fn empty(room: Room) -> Self {
+        let tokens = room.tokens - room.tokens / OF_USED;
+        let bytes = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES);
+        Self { owners: BTreeMap::new(), names: bytes.clamp(LEAST_NAMES, MOST_NAMES) }
     }
 
     fn add(&mut self, owner: &str, tool: &str) {
@@ -176,19 +189,33 @@ impl Shelf {
         self.owners.values().map(BTreeSet::len).sum()
     }
 
+    /// A line about each server with the names of its tools. Where not all have room, each server has as many as the others, from its
+    /// whole list.
+    fn lines(&self) -> String {
+        let with =
+            |most: usize| -> String { self.owners.iter().map(|(owner, tools)| line(owner, tools, most)).collect() };
+        // The largest number of names that fits.
+        let (mut fits, mut beyond) = (0, self.owners.values().map(BTreeSet::len).max().unwrap_or_default() + 1);
+        while fits + 1 < beyond {
+            let middle = usize::midpoint(fits, beyond);
+            match with(middle).len() <= self.names {
+                true => fits = middle,
+                false => beyond = middle,
+            }
+        }
+        let mut lines = with(fits);
+        if lines.len() > self.names.max(LINES) {
+            let end = lines[..self.names.max(LINES)].rfind('\n').unwrap_or_default();
+            lines.truncate(end);
+            lines.push_str("\n- and others");
+        }
+        lines
+    }
+
     /// The two tools that open it. Their texts name what is on it and never change within a session.
     pub(crate) fn schemas(&self) -> [ToolSchema; 2] {
-        let mut lines = String::new();
-        for (owner, tools) in &self.owners {
-            let line = line(owner, tools);
-            if lines.len() + line.len() > LINES {
-                lines.push_str("\n- and others");
-                break;
-            }
-            lines.push_str(&line);
-        }
         let search = json!({"type": "object", "properties": {
-            "query": {"type": "string", "description": "What the tool should do, in a few English words, or its name."},
+            "query": {"type": "string", "description": "Names of tools, or English words that their names and descriptions may have; add synonyms."},
             "server": {"type": "string", "description": "Only tools of this one."},
         }, "required": ["query"]});
         let call = json!({"type": "object", "properties": {
@@ -200,8 +227,9 @@ impl Shelf {
                 name: SEARCH.to_owned(),
                 description: format!(
                     "Finds further tools, with their parameters. Search before you say that something cannot be done. There are {} more \
-                     tools:{lines}",
-                    self.len()
+                     tools:{}",
+                    self.len(),
+                    self.lines()
                 ),
                 parameters: search.to_string(),
             },
@@ -214,22 +242,18 @@ impl Shelf {
     }
 }
 
-/// A line about a server: how many tools it has, and the names of some of them from its whole list.
-fn line(owner: &str, tools: &BTreeSet<String>) -> String {
+/// A line about a server, with at most so many names.
+fn line(owner: &str, tools: &BTreeSet<String>, most: usize) -> String {
     let own: Vec<&str> = tools.iter().map(|tool| own_name(owner, tool)).collect();
-    let mut line =
-        format!("\n- {owner}: {}", if own.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", own.len()) });
-    let mut between = ", such as ";
-    let step = own.len().div_ceil(6).max(1);
-    for name in own.iter().step_by(step) {
-        if line.len() + between.len() + name.len() > LINE {
-            break;
-        }
-        line.push_str(between);
-        line.push_str(name);
-        between = ", ";
+    let count = if own.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", own.len()) };
+    if most == 0 {
+        return format!("\n- {owner}: {count}");
     }
-    line
+    if own.len() <= most {
+        return format!("\n- {owner}: {}", own.join(", "));
+    }
+    let some: Vec<&str> = (0..most).map(|at| own[at * own.len() / most]).collect();
+    format!("\n- {owner}: {count}, such as {}", some.join(", "))
 }
 
 /// The name of a tool without that of its server.

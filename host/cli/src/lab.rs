@@ -3,6 +3,7 @@
 mod cache;
 mod choice;
 mod recall;
+mod tools;
 mod verify;
 
 use std::fs;
@@ -25,6 +26,7 @@ use hermes_private_files::{Place, Readers};
 use self::cache::CacheArguments;
 use self::choice::EngineChoice;
 use self::recall::RecallArguments;
+use self::tools::ToolsArguments;
 use self::verify::VerifyArguments;
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
@@ -44,6 +46,8 @@ pub(crate) enum LabCommand {
     Recall(RecallArguments),
     /// Simulate weeks of use of a recorded conversation, and compare what each cache lifetime costs
     Cache(CacheArguments),
+    /// Count how often `tool_search` finds the right tool for a question, over the lists of MCP servers
+    Tools(ToolsArguments),
 }
 
 /// The recordings and the engines to replay.
@@ -117,6 +121,7 @@ pub(crate) fn run(command: &LabCommand, console: Console) -> Result<ExitCode, Fa
         LabCommand::Verify(arguments) => verify::run(arguments, console),
         LabCommand::Recall(arguments) => recall::run(arguments, console),
         LabCommand::Cache(arguments) => cache::run(arguments, console),
+        LabCommand::Tools(arguments) => tools::run(arguments, console),
     }
 }
 

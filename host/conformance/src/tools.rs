@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hermes_conversation::one_line_within;
 use hermes_plugin_host::{Effect, FaultKind, Limit, Output, Tool};
 use serde_json::Value;
 
@@ -29,8 +30,7 @@ pub(crate) async fn check(bench: &TestBench<'_>, checks: &mut Checks) -> Result<
     checks.add(GROUP, "offers the same tools each time it is asked", fix, verdict);
     let Ok(tools) = first else { return Ok(()) };
 
-    let fix =
-        "name a tool with 1 to 64 letters, digits, `_` and `-`, each name once, and say in a sentence what it does";
+    let fix = "name a tool with 1 to 64 letters, digits, `_` and `-`, each name once, and say in a sentence what it does, and which toolset it belongs to";
     checks.add(GROUP, "names and describes its tools", fix, named(&tools));
     let fix =
         "write `parameters` as a JSON Schema object: {\"type\": \"object\", \"properties\": {…}, \"required\": […]}";
@@ -221,31 +221,41 @@ async fn survives(session: &Session<'_>, tools: &[Tool], made: impl Fn(&Value) -
 
 /// Calls each tool with arguments that fit. Whatever it answers, no import was denied, and a result is there and valid.
 async fn ordinary(session: &Session<'_>, tools: &[Tool]) -> Verdict {
-    let mut fails = Vec::new();
+    let (mut fails, mut refusals) = (Vec::new(), String::new());
     for tool in tools {
-        if let Err(fail) = answers(session, tool).await {
-            fails.push(fail);
+        match answers(session, tool).await {
+            Err(fail) => fails.push(fail),
+            // A tool may need what the test cannot know, such as the name of a file. Its author sees that nothing else was tried.
+            Ok(Some(refusal)) => {
+                let (name, refusal) = (&tool.schema.name, one_line_within(&refusal, 100));
+                refusals.push_str(&format!("; `{name}` answered only errors, such as: {refusal}"));
+            }
+            Ok(None) => {}
         }
     }
-    all(fails, tools).map(|()| counted(tools.len(), "tool"))
+    all(fails, tools).map(|()| format!("{}{refusals}", counted(tools.len(), "tool")))
 }
 
-async fn answers(session: &Session<'_>, tool: &Tool) -> Result<(), Fail> {
+/// Calls a tool with arguments that fit. If it answered errors only, the last one is returned.
+async fn answers(session: &Session<'_>, tool: &Tool) -> Result<Option<String>, Fail> {
     let may_be_denied = session.requests_programs();
     let name = &tool.schema.name;
     let promised: Option<Value> = tool.output_schema.as_ref().and_then(|schema| serde_json::from_str(schema).ok());
     // What it said to each of the calls, if that was nothing.
     let mut nothing = Some(Vec::new());
+    let (mut refusal, mut worked) = (None, false);
     for arguments in arguments::ordinary(&parameters(tool)) {
         let answer = session.until_answered(|| session.call_tool(name, &arguments)).await;
         let tried = format!("`{name}` with {}", shown(&arguments));
         let output = match answer {
             Err(CallFailure::Returned(fault)) if fault.kind != FaultKind::Denied || may_be_denied => {
                 nothing = None;
+                refusal = Some(fault.message);
                 continue;
             }
             Err(CallFailure::Down(_)) => {
                 nothing = None;
+                worked = true;
                 continue;
             }
             Err(failure) => {
@@ -256,6 +266,7 @@ async fn answers(session: &Session<'_>, tool: &Tool) -> Result<(), Fail> {
             }
             Ok(output) => output,
         };
+        worked = true;
         match (&promised, &output.structured) {
             (Some(schema), Some(structured)) => {
                 let value: Value = serde_json::from_str(structured)
@@ -290,7 +301,7 @@ async fn answers(session: &Session<'_>, tool: &Tool) -> Result<(), Fail> {
             fix: Some("return a result, or say what was done; in languages with `async`, wait for it first"),
             ..format!("`{name}` answers every ordinary call with an empty result: {}", said.join(", ")).into()
         }),
-        _ => Ok(()),
+        _ => Ok(refusal.filter(|_| !worked)),
     }
 }
 

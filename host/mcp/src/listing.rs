@@ -51,7 +51,13 @@ pub struct ListedTool {
 }
 
 impl Listing {
-    /// A listing from the tools as the server sent them. Each is judged alone: one that cannot be used is left out with a line. Those
+    /// A listing from the tools as a server sent them.
+    pub fn of_tools(offered: Vec<Value>) -> Self {
+        let all = offered.len();
+        Self::new(String::new(), offered, all, &ToolChoice::default())
+    }
+
+    /// The same of a server, of which `all` are counted. Each is judged alone: one that cannot be used is left out with a line. Those
     /// that the user chose have room first, in the server's own order.
     pub(crate) fn new(software: String, offered: Vec<Value>, all: usize, choice: &ToolChoice) -> Self {
         let mut listing = Self { software, ..Self::default() };

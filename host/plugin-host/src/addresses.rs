@@ -17,16 +17,34 @@ const LOOKUP: Duration = Duration::from_secs(2);
 
 /// An address of the configuration that the user has not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the plugin `{plugin}` may not send requests to {now} (`{template}`), {}", why(allowed.as_ref()))]
+#[error("{}", self.words())]
 pub struct ClosedAddress {
     /// The plugin.
     pub plugin: String,
     /// Where the address is taken from.
     pub template: Template,
-    /// The address that the configuration has now.
-    pub now: Site,
+    /// The address that the configuration has now; `None` if its text is no address.
+    pub now: Option<Site>,
     /// The address that the user allowed.
     pub allowed: Option<Site>,
+}
+
+impl ClosedAddress {
+    fn words(&self) -> String {
+        let Self { plugin, template, now, allowed } = self;
+        match now {
+            Some(now) => {
+                format!(
+                    "the plugin `{plugin}` may not send requests to {now} (`{template}`), {}",
+                    why(allowed.as_ref())
+                )
+            }
+            None => format!(
+                "the plugin `{plugin}` can send nothing to `{template}`, because the configuration makes no address of it: an address \
+                 begins with http:// or https://, and has a host"
+            ),
+        }
+    }
 }
 
 fn why(allowed: Option<&Site>) -> String {
@@ -96,17 +114,22 @@ impl Found {
         let effective = self.granted_of(&requested);
         let mut closed: Vec<ClosedAddress> = Vec::new();
         for address in requested.addresses() {
-            let (Some(now), Some(template)) = (address.site(), address.template()) else { continue };
+            let Some(template) = address.template() else { continue };
+            let now = address.site();
+            // A value that is missing leaves the address for later.
+            if now.is_none() && template.text(&|path| value(&self.manifest, section, path)).is_none() {
+                continue;
+            }
             let of_template = |granted: &&Address| granted.template() == Some(template);
             let granted: Vec<&Address> =
                 self.grant().into_iter().flat_map(Permissions::addresses).filter(of_template).collect();
             // Without a grant for the template, the user declined the permission.
-            let is_open = granted.is_empty() || granted.iter().any(|granted| granted.site() == Some(now));
+            let is_open = granted.is_empty() || now.is_some() && granted.iter().any(|granted| granted.site() == now);
             if !is_open && !closed.iter().any(|known| known.template == *template) {
                 closed.push(ClosedAddress {
                     plugin: self.manifest.name.clone(),
                     template: template.clone(),
-                    now: now.clone(),
+                    now: now.cloned(),
                     allowed: granted.iter().find_map(|granted| granted.site().cloned()),
                 });
             }

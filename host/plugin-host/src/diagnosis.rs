@@ -165,8 +165,17 @@ impl Diagnose for LockError {
 
 impl Diagnose for ClosedAddress {
     fn parts(&self) -> Parts {
-        let fix = Action::GrantPlugin { plugin: self.plugin.clone() };
-        (codes::ADDRESS, "its configuration has an address that you have not allowed".into(), fix.into())
+        match self.now {
+            Some(_) => {
+                let fix = Action::GrantPlugin { plugin: self.plugin.clone() };
+                (codes::ADDRESS, "its configuration has an address that you have not allowed".into(), fix.into())
+            }
+            None => {
+                let keys = self.template.keys().map(|key| format!("`plugins.entries.{}.{key}`", self.plugin));
+                let fix = Fix::words(format!("correct {} in config.yaml", keys.collect::<Vec<_>>().join(" or ")));
+                (codes::ADDRESS, "its configuration has no address where it needs one".into(), fix)
+            }
+        }
     }
 }
 
@@ -261,7 +270,7 @@ mod tests {
             ClosedAddress {
                 plugin: name(),
                 template: template.template().expect("a template").clone(),
-                now: "https://api.example.org/".parse().expect("an address"),
+                now: Some("https://api.example.org/".parse().expect("an address")),
                 allowed: None,
             }
             .diagnose(),

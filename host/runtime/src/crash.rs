@@ -57,6 +57,10 @@ impl Crash {
                 "give each record every field that wit/ lists, an optional one too, and each variant one of its cases; what the SDK makes has \
                  them",
             ),
+            () if self.what.contains("utf-8 sequence") => Some(
+                "a text that it answers or gives to the host is no UTF-8: its bytes are cut within a character, its memory is freed, or its length \
+                 is that of another text; in C, `hermes_string`, `hermes_copy` and `hermes_take` make whole ones",
+            ),
             () if begins(EXPORT) => Some("export it from the module that is built, as the template does"),
             () => None,
         }

@@ -18,4 +18,4 @@ mod words;
 pub use self::index::{indexed, matches};
 pub use self::question::{Question, Term};
 pub use self::rank::{CANDIDATES, Candidate, NEAR, Near, READ, Ranked};
-pub use self::records::rank_records;
+pub use self::records::Records;

@@ -1,6 +1,8 @@
 //! Ranks short records of several fields, such as the names, the descriptions and the arguments of tools: as BM25F does, which adds the
 //! occurrences of a word over the fields, each with the weight of its field, before it saturates them.
 
+use std::collections::HashMap;
+
 use crate::question::Question;
 use crate::stem::stem;
 use crate::words::each_word;
@@ -9,60 +11,77 @@ use crate::words::each_word;
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.5;
 
-/// The records with at least one word of the question, best first, each with its place in `records`. Equal ones keep their order. Words that
-/// carry little meaning in a sentence, such as `get` and `list`, count: they tell one name from another.
-pub fn rank_records<const N: usize>(question: &str, records: &[[&str; N]], weights: [f64; N]) -> Vec<(usize, f64)> {
-    let mut question = Question::of_every_word(question);
-    let counted: Vec<[Counted; N]> =
-        records.iter().map(|fields| fields.map(|field| Counted::of(&question, field))).collect();
-    let holding =
-        |term: usize| counted.iter().filter(|fields| fields.iter().any(|field| field.times[term] > 0.0)).count();
-    let counts: Vec<u64> = (0..question.terms().len()).map(|term| holding(term) as u64).collect();
-    question.weigh(&counts, records.len() as u64);
-    let mut means = [0.0; N];
-    for (at, mean) in means.iter_mut().enumerate() {
-        *mean = counted.iter().map(|fields| fields[at].words).sum::<f64>() / counted.len().max(1) as f64;
-    }
-    let score = |fields: &[Counted; N]| -> f64 {
-        let of_term = |(at, term): (usize, &crate::Term)| {
-            let times: f64 = (0..N)
-                .map(|field| {
-                    let length = 1.0 - LENGTH + LENGTH * fields[field].words / means[field].max(1.0);
-                    weights[field] * fields[field].times[at] / length
-                })
-                .sum();
-            term.weight * times * (SATURATION + 1.0) / (times + SATURATION)
-        };
-        question.terms().iter().enumerate().map(of_term).sum()
-    };
-    let mut ranked: Vec<(usize, f64)> =
-        counted.iter().map(score).enumerate().filter(|(_, score)| *score > 0.0).collect();
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    ranked
+/// An index of the words of records, each of which has `N` fields.
+#[derive(Debug, Clone, Default)]
+pub struct Records<const N: usize> {
+    /// The records that have a stem, each with how often its fields have it.
+    places: HashMap<String, Vec<(usize, [f64; N])>>,
+    /// How many words the fields of each record have.
+    lengths: Vec<[f64; N]>,
 }
 
-/// The words of a field.
-struct Counted {
-    words: f64,
-    /// How often each term of the question occurs.
-    times: Vec<f64>,
-}
-
-impl Counted {
-    fn of(question: &Question, text: &str) -> Self {
-        let mut counted = Self { words: 0.0, times: vec![0.0; question.terms().len()] };
+impl<const N: usize> Records<N> {
+    /// Reads the records.
+    pub fn new<'t>(records: impl IntoIterator<Item = [&'t str; N]>) -> Self {
+        let mut index = Self { places: HashMap::new(), lengths: Vec::new() };
         let mut stemmed = String::new();
-        each_word(text, |word| {
-            counted.words += 1.0;
-            stemmed.clear();
-            stemmed.push_str(word);
-            stem(&mut stemmed);
-            if let Some(term) = question.find(&stemmed) {
-                counted.times[term] += 1.0;
+        for (at, fields) in records.into_iter().enumerate() {
+            let mut lengths = [0.0; N];
+            for (field, text) in fields.into_iter().enumerate() {
+                each_word(text, |word| {
+                    lengths[field] += 1.0;
+                    stemmed.clear();
+                    stemmed.push_str(word);
+                    stem(&mut stemmed);
+                    let places = match index.places.get_mut(&stemmed) {
+                        Some(places) => places,
+                        None => index.places.entry(stemmed.clone()).or_default(),
+                    };
+                    match places.last_mut().filter(|(last, _)| *last == at) {
+                        Some((_, times)) => times[field] += 1.0,
+                        None => {
+                            let mut times = [0.0; N];
+                            times[field] = 1.0;
+                            places.push((at, times));
+                        }
+                    }
+                    true
+                });
             }
-            true
-        });
-        counted
+            index.lengths.push(lengths);
+        }
+        index
+    }
+
+    /// The records with at least one word of the question, best first, each with its place and its score. `weights` says how much a word
+    /// counts in each field. Equal ones keep their order. Words that carry little meaning in a sentence, such as `get` and `list`, count:
+    /// they tell one name from another.
+    pub fn rank(&self, question: &str, weights: [f64; N]) -> Vec<(usize, f64)> {
+        let mut question = Question::of_every_word(question);
+        let places: Vec<&[(usize, [f64; N])]> =
+            question.terms().iter().map(|term| self.places.get(&term.stem).map_or(&[][..], Vec::as_slice)).collect();
+        let counts: Vec<u64> = places.iter().map(|places| places.len() as u64).collect();
+        question.weigh(&counts, self.lengths.len() as u64);
+        let mean = |field: usize| {
+            let all: f64 = self.lengths.iter().map(|lengths| lengths[field]).sum();
+            (all / self.lengths.len().max(1) as f64).max(1.0)
+        };
+        let means: [f64; N] = std::array::from_fn(mean);
+        let mut scores: HashMap<usize, f64> = HashMap::new();
+        for (term, places) in question.terms().iter().zip(places) {
+            for (at, times) in places {
+                let times: f64 = (0..N)
+                    .map(|field| {
+                        let length = 1.0 - LENGTH + LENGTH * self.lengths[*at][field] / means[field];
+                        weights[field] * times[field] / length
+                    })
+                    .sum();
+                *scores.entry(*at).or_default() += term.weight * times * (SATURATION + 1.0) / (times + SATURATION);
+            }
+        }
+        let mut ranked: Vec<(usize, f64)> = scores.into_iter().collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        ranked
     }
 }
 
@@ -79,7 +98,7 @@ mod tests {
     ];
 
     fn best(question: &str) -> Vec<usize> {
-        rank_records(question, &TOOLS, [3.0, 1.0]).into_iter().map(|(at, _)| at).collect()
+        Records::new(TOOLS).rank(question, [3.0, 1.0]).into_iter().map(|(at, _)| at).collect()
     }
 
     #[test]
@@ -94,9 +113,9 @@ mod tests {
     #[test]
     fn equal_records_keep_their_order() {
         let equal = [["a b"], ["a b"], ["a b"]];
-        let order: Vec<usize> = rank_records("a", &equal, [1.0]).into_iter().map(|(at, _)| at).collect();
+        let order: Vec<usize> = Records::new(equal).rank("a", [1.0]).into_iter().map(|(at, _)| at).collect();
         assert_eq!(order, [0, 1, 2]);
-        assert_eq!(rank_records("", &equal, [1.0]), []);
-        assert_eq!(rank_records::<1>("a", &[], [1.0]), []);
+        assert_eq!(Records::new(equal).rank("", [1.0]), []);
+        assert_eq!(Records::<1>::new([]).rank("a", [1.0]), []);
     }
 }

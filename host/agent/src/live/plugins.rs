@@ -166,7 +166,7 @@ impl RunningPlugins {
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;
         let shelf = match &session.frozen {
-            Some(frozen) => shelf::beside(&frozen.tools, &toolbox.schemas()),
+            Some(frozen) => shelf::beside(host, &frozen.tools, &toolbox.schemas()),
             None => shelf::chosen(host, &session.workspace, &toolbox).await,
         };
         toolbox.set_shelf(shelf);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hermes_conversation::one_line_within;
-use hermes_ranking::rank_records;
+use hermes_conversation::{ToolSchema, one_line_within};
+use hermes_ranking::Records;
 use serde_json::Value;
 
 use super::{Owned, USE, own_name};
@@ -54,15 +54,33 @@ fn divided(text: &str) -> String {
     divided
 }
 
-/// The tools for a query, best first, as places in `tools`. A tool that the query names comes first.
-pub(crate) fn order(query: &str, tools: &[&Owned]) -> Vec<usize> {
-    let is_named = |(owner, tool): &Owned| [tool.name.as_str(), own_name(owner, &tool.name)].contains(&query.trim());
-    let named: Vec<usize> = (0..tools.len()).filter(|at| is_named(tools[*at])).collect();
-    let texts: Vec<[String; 3]> = tools.iter().map(|tool| texts(tool)).collect();
-    let records: Vec<[&str; 3]> = texts.iter().map(|texts| texts.each_ref().map(String::as_str)).collect();
-    let ranked = rank_records(&divided(query), &records, WEIGHTS).into_iter().map(|(at, _)| at);
-    let ranked: Vec<usize> = ranked.filter(|at| !named.contains(at)).collect();
-    [named, ranked].concat()
+/// An index of tools.
+pub struct ToolIndex {
+    /// The names of each tool: the whole one, and the server's own.
+    names: Vec<[String; 2]>,
+    records: Records<3>,
+}
+
+impl ToolIndex {
+    /// Reads the tools, each with its owner.
+    pub fn new<'t>(tools: impl IntoIterator<Item = &'t (String, ToolSchema)>) -> Self {
+        let (mut names, mut fields) = (Vec::new(), Vec::new());
+        for tool in tools {
+            names.push([tool.1.name.clone(), own_name(&tool.0, &tool.1.name).to_owned()]);
+            fields.push(texts(tool));
+        }
+        Self { names, records: Records::new(fields.iter().map(|fields| fields.each_ref().map(String::as_str))) }
+    }
+
+    /// The tools for a query, best first, by their places. Tools that the query names come first.
+    pub fn find(&self, query: &str) -> Vec<usize> {
+        let words: Vec<&str> = query.split([' ', ',', '\n', '`', '"']).filter(|word| !word.is_empty()).collect();
+        let is_named = |at: &usize| self.names[*at].iter().any(|name| words.contains(&name.as_str()));
+        let named: Vec<usize> = (0..self.names.len()).filter(is_named).collect();
+        let ranked = self.records.rank(&divided(query), WEIGHTS).into_iter().map(|(at, _)| at);
+        let ranked: Vec<usize> = ranked.filter(|at| !named.contains(at)).collect();
+        [named, ranked].concat()
+    }
 }
 
 /// The answer for the model.
@@ -74,7 +92,7 @@ pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> String
         let owners: Vec<&str> = owners.into_iter().collect();
         return format!("`{server}` has no tools here. These have some: {}.", owners.join(", "));
     }
-    let order = order(query, &within);
+    let order = ToolIndex::new(within.iter().copied()).find(query);
     if order.is_empty() {
         return "No tool has any of these words. Try other words for what it should do, or leave `server` out."
             .to_owned();

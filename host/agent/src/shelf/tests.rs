@@ -50,23 +50,28 @@ fn what_was_used_most_stays_in_half_of_the_room_and_never_above_the_limit_of_the
 }
 
 #[test]
-fn the_prompt_has_a_line_for_each_server_and_stays_the_same_for_the_same_tools() {
-    let all = [tools("git-lab", 118), tools("sympy", 1), vec![tool("notes", "add", "Adds a note.")]].concat();
-    let shelf =
-        Shelf::choose(&all, Room { tokens: 0, tools: None }, |owner, _| owner == "notes", &[]).expect("a shelf");
+fn the_prompt_names_the_tools_of_each_server_and_stays_the_same_for_the_same_tools() {
+    let all = [tools("git-lab", 3), tools("sympy", 1), vec![tool("notes", "add", "Adds a note.")]].concat();
+    let room = Room { tokens: 100, tools: None };
+    let shelf = Shelf::choose(&all, room, |owner, _| owner == "notes", &[]).expect("a shelf");
     let [search, call] = shelf.schemas();
     assert_eq!((search.name.as_str(), call.name.as_str()), (SEARCH, USE));
-    has_lines(&search.description);
-    let again = Shelf::beside(&[SEARCH, USE, "mcp_notes_add"].map(str::to_owned).into(), &all);
+    let lines: Vec<&str> = search.description.lines().skip(1).collect();
+    assert_eq!(lines, ["- git-lab: tool_000, tool_001, tool_002", "- sympy: tool_000"]);
+    let again = Shelf::beside(&[SEARCH, USE, "mcp_notes_add"].map(str::to_owned).into(), &all, room);
     assert_eq!(again.map(|shelf| shelf.schemas()), Some([search, call]));
-    assert_eq!(Shelf::beside(&["mcp_notes_add".to_owned()].into(), &all), None);
+    assert_eq!(Shelf::beside(&["mcp_notes_add".to_owned()].into(), &all, room), None);
 }
 
-fn has_lines(description: &str) {
+#[test]
+fn where_names_have_no_room_each_server_has_as_many_as_the_others() {
+    let all = [tools("large", 600), tools("small", 2)].concat();
+    let shelf = Shelf::choose(&all, Room { tokens: 0, tools: None }, NONE, &[]).expect("a shelf");
+    let description = &shelf.schemas()[0].description;
     let lines: Vec<&str> = description.lines().skip(1).collect();
-    assert_eq!(lines[0], "- git-lab: 118 tools, such as tool_000, tool_020, tool_040, tool_060, tool_080, tool_100");
-    assert_eq!(lines[1], "- sympy: 1 tool, such as tool_000");
-    assert_eq!(lines.len(), 2, "{description}");
+    assert!(lines[0].starts_with("- large: 600 tools, such as tool_000, tool_00"), "{}", lines[0]);
+    assert!(lines[0].len() > LEAST_NAMES / 2 && description.len() < LEAST_NAMES + 400, "{}", lines[0].len());
+    assert_eq!(lines[1], "- small: tool_000, tool_001");
 }
 
 #[test]

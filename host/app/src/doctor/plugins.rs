@@ -384,12 +384,19 @@ impl<'a> Examination<'a> {
     fn undelivered(&self, name: &str) -> Vec<Finding> {
         let Undelivered { waiting, set_aside } = Undelivered::read(&self.setup.home, name).unwrap_or_default();
         let waiting = waiting.map(|turns| {
-            let fix = "start a session, which delivers them";
-            Finding::note(Case::Undelivered, "turns wait to be stored by it", turns.line(), fix)
+            let what = "turns wait to be stored by it";
+            match turns.error {
+                None => Finding::note(Case::Undelivered, what, turns.line(), "start a session, which delivers them"),
+                Some(_) => {
+                    let fix = "mend what its words name: sessions then deliver them, and `hermes memory retry` tries it at once";
+                    Finding::problem(Case::Undelivered, what, turns.line(), fix)
+                }
+            }
         });
         let set_aside = set_aside.map(|turns| {
-            let fix = Action::ReadPluginLog { plugin: name.to_owned() };
-            Finding::note(Case::Undelivered, "turns that it rejected were set aside", turns.line(), fix)
+            let fix = Fix::from(Action::ReadPluginLog { plugin: name.to_owned() })
+                .or(format!("once it is mended, `hermes memory retry {name}` sends them again"));
+            Finding::problem(Case::Undelivered, "turns that it rejected were set aside", turns.line(), fix)
         });
         waiting.into_iter().chain(set_aside).collect()
     }
@@ -470,7 +477,7 @@ impl<'a> Examination<'a> {
                 let offered_by = claims.get(own).map(Vec::as_slice).unwrap_or_default();
                 let holder = owners.of(own, offered_by.iter().copied());
                 let finding = if let Some(why) = unusable(tool) {
-                    unavailable(why.to_owned(), Fix::words("ask its author for a valid tool name"))
+                    unavailable(why.to_owned(), Fix::words("ask its author to correct it"))
                 } else if holder.is_some_and(|holder| {
                     holder != name && owners.chosen.get(own).is_some_and(|chosen| chosen == holder)
                 }) {

@@ -106,6 +106,12 @@ impl Template {
 
     /// The address that it has with these values; none if one of them is missing, or the text is not an address.
     pub fn resolve(&self, value: &dyn Fn(&str) -> Option<String>) -> Option<Site> {
+        // A star would mean all hosts of a domain, which no setting for one server is about.
+        self.text(value)?.parse::<Site>().ok().filter(|site| site.host().is_some())
+    }
+
+    /// Its text with these values; none if one of them is missing.
+    pub(crate) fn text(&self, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let mut text = String::new();
         for part in self.parts() {
             match part.ok()? {
@@ -119,8 +125,7 @@ impl Template {
                 }
             }
         }
-        // A star would mean all hosts of a domain, which no setting for one server is about.
-        text.parse::<Site>().ok().filter(|site| site.host().is_some())
+        Some(text)
     }
 }
 
