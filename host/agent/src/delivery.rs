@@ -14,13 +14,13 @@ use hermes_conversation::{Author, MessageId, SessionId};
 use hermes_diagnostic::Notice;
 use hermes_plugin_host::services::{History, Random};
 use hermes_plugin_host::{MemoryProvider, MemoryRewind, Outlook, Peer};
-use hermes_session_store::{QueueState, QueuedTurn, SessionStore, StoreError};
+use hermes_session_store::{Delivery, QueueState, QueuedTurn, SessionStore, StoreError};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::backlog::Waiting;
-use self::courier::{Courier, Progress, Untold};
+use self::courier::{Courier, Progress, UnderWay, Untold};
 use crate::clock::Clock;
 use crate::memory_extras::Prefetches;
 use crate::report::NoticeSender;
@@ -42,6 +42,18 @@ pub(crate) struct Deliverer {
 }
 
 impl Deliverer {
+    /// Notes why a turn whose delivery was cut off still waits. The next opening sends it at once.
+    async fn was_cut_off(&self, turn: &QueuedTurn, after: Duration) {
+        let error = format!(
+            "Hermes ended and cut the call off after {:.0} s; a chat waits longer",
+            after.as_secs_f64().max(1.0)
+        );
+        let postponed = Delivery::Postponed { error, due_at: self.clock.now() };
+        if let Err(error) = self.store.record_delivery(turn, &postponed).await {
+            tracing::warn!(%error, "why a turn waits cannot be stored");
+        }
+    }
+
     /// Lets a provider recall for the turn after the one that began with this text.
     fn prefetch(&self, provider: &str, turn: u32, author: Option<Author>, text: String) {
         let author = author.map(|Author { id, name }| Peer { id, name, extra: Vec::new() });
@@ -72,8 +84,13 @@ struct Task {
     progress: watch::Receiver<Progress>,
     ended: JoinHandle<()>,
     rewind: Option<Untold>,
+    under_way: UnderWay,
+    provider: String,
     _cancel: DropGuard,
 }
+
+/// The wait that the user learns of.
+const LONG: Duration = Duration::from_secs(2);
 
 impl Deliveries {
     /// Delivers nothing before [`Deliveries::resume`].
@@ -160,19 +177,35 @@ impl Deliveries {
 
     /// The same for the turns of this session.
     pub(crate) async fn pause(&mut self, patience: Duration) {
+        if !self.have_settled_within(LONG.min(patience)).await && patience > LONG {
+            let rest = patience - LONG;
+            let slow = self.tasks.iter().filter(|task| !task.has_settled()).map(|task| format!("`{}`", task.provider));
+            let slow: Vec<String> = slow.collect();
+            let text =
+                format!("waiting up to {} s until the memory {} has stored the turn", rest.as_secs(), slow.join(", "));
+            self.deliverer.notices.notice(text);
+            self.have_settled_within(rest).await;
+        }
+        // Turns that are not stored by then stay in the outbox.
+        for Task { ended, rewind, under_way, _cancel: cancel, .. } in self.tasks.drain(..) {
+            drop(cancel);
+            // A cancelled task ends at once: dropping the call cancels it in the plugin.
+            let _ = ended.await;
+            self.untold.extend(rewind.filter(|rewind| rewind.first().is_some()));
+            if let Some((turn, since)) = under_way.take() {
+                self.deliverer.was_cut_off(&turn, since.elapsed()).await;
+            }
+        }
+    }
+
+    /// Whether all turns are stored, or wait for a later attempt, within this time.
+    async fn have_settled_within(&mut self, patience: Duration) -> bool {
         let settled = async {
             for task in &mut self.tasks {
                 task.settle().await;
             }
         };
-        // Turns that are not stored by then stay in the outbox.
-        let _ = tokio::time::timeout(patience, settled).await;
-        for Task { ended, rewind, _cancel: cancel, .. } in self.tasks.drain(..) {
-            drop(cancel);
-            // A cancelled task ends at once: dropping the call cancels it in the plugin.
-            let _ = ended.await;
-            self.untold.extend(rewind.filter(|rewind| rewind.first().is_some()));
-        }
+        tokio::time::timeout(patience, settled).await.is_ok()
     }
 }
 
@@ -196,6 +229,7 @@ pub(crate) async fn unstored(store: &dyn SessionStore, providers: &[String]) -> 
 
 impl Task {
     fn start(courier: Courier, rewind: Option<Untold>) -> Self {
+        let (under_way, provider) = (courier.under_way(), courier.provider().to_owned());
         let (queued, signals) = watch::channel(1);
         let (sender, progress) = watch::channel(Progress::default());
         let cancel = CancellationToken::new();
@@ -207,7 +241,7 @@ impl Task {
                 () = courier.run(signals, sender) => {}
             }
         });
-        Self { queued, progress, ended, rewind, _cancel: cancel.drop_guard() }
+        Self { queued, progress, ended, rewind, under_way, provider, _cancel: cancel.drop_guard() }
     }
 
     fn has_settled(&self) -> bool {

@@ -117,7 +117,7 @@ impl Live {
     pub(crate) async fn retire(mut self, patience: Duration) -> SessionLog {
         self.compaction.compactor.finish(patience).await;
         let _ = tokio::time::timeout(SETTLE_TIMEOUT, self.plugins.dispatcher.settle()).await;
-        self.plugins.deliveries.stop(SETTLE_TIMEOUT).await;
+        self.plugins.deliveries.stop(SETTLE_TIMEOUT.max(patience)).await;
         self.plugins.mirrors.stop(SETTLE_TIMEOUT).await;
         self.log
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -33,6 +34,9 @@ use crate::feed::Feed;
 use crate::host::Host;
 use crate::offer::OfferedServer;
 use crate::shelf;
+
+/// How long the end of a single turn waits for lists that were never kept.
+const KEEPING: Duration = Duration::from_secs(20);
 
 /// What stands for the version of a server in questions, and in the list of approvals.
 pub const SERVER_VERSION: &str = "MCP";
@@ -116,7 +120,7 @@ impl McpServers {
             let condition = source.server.as_ref().map_or(Condition::Connecting, |server| server.condition());
             let used = |listing: &Listing| listing.tools.iter().filter(|tool| definition.tools.has(&tool.name)).count();
             let tools = match &condition {
-                Condition::Ready(listing) => Some(used(listing)),
+                Condition::Ready(listing) | Condition::Idle(listing) => Some(used(listing)),
                 _ => self.kept.read(definition).map(|listing| used(&listing)),
             };
             OfferedServer { name: definition.name.clone(), condition, tools }
@@ -154,10 +158,15 @@ impl McpServers {
             covered: self.covered().await,
             notices: self.left_out.clone(),
         };
+        let mut slow = Vec::new();
         for (source, found) in found.await {
             let (listing, failure) = match found {
                 Found::Live(listing) => (listing, None),
                 Found::Kept(listing, failure) => (listing, failure),
+                Found::Missing(McpError { server, cause: Cause::Slow { .. } }) => {
+                    slow.push(server);
+                    continue;
+                }
                 Found::Missing(error) => {
                     offers.notices.push(left_out(&error));
                     continue;
@@ -178,6 +187,7 @@ impl McpServers {
             offers.identities.push(identity(&source.definition, &listing));
             offers.tools.push(Arc::new(tools));
         }
+        offers.notices.extend(too_slow(&slow));
         offers
     }
 
@@ -200,10 +210,45 @@ impl McpServers {
         }
     }
 
+    /// Waits a while for the lists that were never kept, so that the next session has them. The user learns it.
+    pub(crate) async fn keep_lists(&self, feed: &Feed) {
+        let mut waiting = Vec::new();
+        for server in self.servers.iter().filter_map(|source| source.server.as_ref()) {
+            if server.is_worth_waiting().await {
+                waiting.push(server);
+            }
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        let names = named(waiting.iter().map(|server| server.name()));
+        feed.notice(format!("waiting up to {} s for the first list of tools of {names}", KEEPING.as_secs()));
+        let until = Instant::now() + KEEPING;
+        join_all(waiting.into_iter().map(|server| server.keep_list(until))).await;
+    }
+
     /// Ends all servers with everything that they started, in bounded time.
     pub(crate) async fn close(&self) {
         join_all(self.servers.iter().filter_map(|source| source.server.as_ref()).map(|server| server.close())).await;
     }
+}
+
+/// One line about all servers that had no list in time.
+fn too_slow(servers: &[String]) -> Option<Notice> {
+    let first = servers.first()?;
+    let slow = Cause::Slow { after: limits::PATIENCE };
+    if servers.len() == 1 {
+        return Some(left_out(&McpError { server: first.clone(), cause: slow }));
+    }
+    let names = named(servers.iter().map(String::as_str));
+    let text = format!("the MCP servers {names} are left out of this session: {slow}");
+    let fix = format!("the next session has the lists that arrive; `hermes mcp test {first}` waits longer for one");
+    Some(Notice::new(text, fix))
+}
+
+/// Names of servers in a line.
+fn named<'s>(names: impl Iterator<Item = &'s str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn left_out(error: &McpError) -> Notice {
@@ -538,8 +583,6 @@ pub(crate) fn patience(has_prompt: bool) -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use hermes_mcp::{Confinement, Endpoint, ListedTool, Program, ToolChoice};
 
     use super::*;

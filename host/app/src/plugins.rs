@@ -61,10 +61,13 @@ pub fn missing_plugins(selection: &Selection, catalog: &Catalog) -> Vec<MissingP
     let memory = selection.memory.iter().map(|name| ("memory.provider", name.as_str()));
     let embedder = selection.embedder.iter().map(|name| ("auxiliary.embeddings.plugin", name.as_str()));
     let enabled = selection.enabled.iter().map(|name| ("plugins.enabled", name.as_str()));
+    // A section for a plugin that is not installed may wait for it; a misspelt name waits for nothing.
+    let sections = selection.entries.keys().filter(|name| most_similar(name, existing()).is_some());
     std::iter::once(engine)
         .chain(memory)
         .chain(embedder)
         .chain(enabled)
+        .chain(sections.map(|name| ("plugins.entries", name.as_str())))
         .filter(|(_, name)| catalog.get(name).is_none())
         .map(|(key, name)| MissingPlugin {
             key,

@@ -71,9 +71,29 @@ pub fn examine(
         }
         Code::Native(bytes) => runtime.load_native(bytes, later),
     };
-    let fix = subject.language.words().toolchain;
+    let fix = match subject.code {
+        Code::Component(_) => subject.language.words().toolchain,
+        Code::Native(_) => "build the library again with the SDK's feature `native`, and copy it whole",
+    };
     let verdict = match &loaded {
-        Ok(loaded) => Ok(loaded.exports().names().join(", ")),
+        Ok(loaded) => {
+            let exports = loaded.exports().names();
+            // Skills can be files beside the code.
+            let claims = subject.manifest.claims_beyond(&exports).into_iter().filter(|claim| claim != "skills");
+            match &claims.collect::<Vec<_>>()[..] {
+                [] => Ok(exports.join(", ")),
+                claims => Err(Fail {
+                    fix: Some(
+                        "correct `provides` in plugin.yaml, or export what it names: no host installs the plugin as it is",
+                    ),
+                    ..format!(
+                        "plugin.yaml says that it provides {}, which the component does not export",
+                        claims.join(", ")
+                    )
+                    .into()
+                }),
+            }
+        }
         Err(error) => Err(error.to_string().into()),
     };
     checks.add("code", "loads, and exports", fix, verdict);

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use crate::said::Said;
 
 /// The most bytes of a file. The limits of a listing allow less.
 const LARGEST: u64 = 16 << 20;
+/// How long a list is used without asking the server, as long as none of its tools is called.
+const FRESH: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// The version of the format.
 const VERSION: u32 = 1;
 
@@ -47,6 +50,14 @@ impl KeptListings {
         fits.then_some(content.listing)
     }
 
+    /// The same if the server gave it lately.
+    pub fn read_fresh(&self, definition: &ServerDefinition) -> Option<Listing> {
+        let written = std::fs::metadata(self.file(&definition.name)).and_then(|file| file.modified()).ok()?;
+        // A clock that was set back is no reason to ask again.
+        let is_fresh = written.elapsed().is_ok_and(|age| age < FRESH) || written.elapsed().is_err();
+        if is_fresh { self.read(definition) } else { None }
+    }
+
     /// Keeps a list that a server has just given.
     ///
     /// # Errors
@@ -54,10 +65,17 @@ impl KeptListings {
     /// When it cannot be written. Sessions work without it.
     pub fn write(&self, definition: &ServerDefinition, listing: &Listing) -> io::Result<()> {
         if self.read(definition).as_ref() == Some(listing) {
-            return Ok(());
+            // It is fresh again.
+            return std::fs::File::options()
+                .write(true)
+                .open(self.file(&definition.name))?
+                .set_modified(SystemTime::now());
         }
         let content = Content { version: VERSION, identity: definition.identity(), listing: listing.clone() };
         hermes_private_files::create_folder(&self.0)?;
+        if self.was_waited_for(&definition.name) {
+            std::fs::remove_file(self.mark(&definition.name))?;
+        }
         hermes_private_files::write_atomically(&self.file(&definition.name), &serde_json::to_vec(&content)?)
     }
 
@@ -77,6 +95,20 @@ impl KeptListings {
         Ok(Some(file))
     }
 
+    /// Whether a list was waited for in vain at the end of a session. A list that is kept ends that.
+    pub(crate) fn was_waited_for(&self, server: &str) -> bool {
+        self.mark(server).exists()
+    }
+
+    pub(crate) fn mark_waited_for(&self, server: &str) -> io::Result<()> {
+        hermes_private_files::create_folder(&self.0)?;
+        hermes_private_files::write_atomically(&self.mark(server), b"")
+    }
+
+    fn mark(&self, server: &str) -> PathBuf {
+        self.0.join(format!("{server}.waited"))
+    }
+
     fn words(&self, server: &str) -> PathBuf {
         self.0.join(format!("{server}.log"))
     }
@@ -87,7 +119,7 @@ impl KeptListings {
     ///
     /// When a file cannot be removed.
     pub fn forget(&self, server: &str) -> io::Result<()> {
-        for file in [self.file(server), self.words(server)] {
+        for file in [self.file(server), self.words(server), self.mark(server)] {
             match std::fs::remove_file(file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

@@ -1,4 +1,4 @@
-//! One server in one session.
+//! One server in one session. A server whose list of tools is known starts at its first call.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermes_diagnostic::Diagnose as _;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::connection::{Connection, Request};
@@ -27,7 +27,10 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// So many calls without an answer in a row end a server.
 const PATIENT_CALLS: u32 = 2;
 
-/// A server of a session. It connects in the background. Dropping it ends the server.
+/// So many servers of a process start at once, so that the machine stays usable. One that a call waits for is not counted.
+static STARTS: Semaphore = Semaphore::const_new(4);
+
+/// A server of a session. It connects in the background, or at its first call if its list was kept lately. Dropping it ends the server.
 pub struct Server(Arc<Inner>);
 
 struct Inner {
@@ -49,9 +52,17 @@ struct Inner {
 
 #[derive(Clone)]
 enum Phase {
+    /// It was not started: its kept list is used.
+    Idle(Arc<Listing>),
     Connecting,
-    Ready { connection: Arc<Connection>, listing: Arc<Listing> },
-    Failed { error: McpError, since: Instant },
+    Ready {
+        connection: Arc<Connection>,
+        listing: Arc<Listing>,
+    },
+    Failed {
+        error: McpError,
+        since: Instant,
+    },
     Closed,
 }
 
@@ -75,6 +86,8 @@ pub enum Found {
 /// How a server is at a moment.
 #[derive(Debug, Clone)]
 pub enum Condition {
+    /// It starts at its first call. Its list was kept by an earlier session.
+    Idle(Arc<Listing>),
     /// It has not answered yet.
     Connecting,
     /// It is connected, and has listed its tools.
@@ -86,7 +99,7 @@ pub enum Condition {
 }
 
 impl Server {
-    /// Starts to connect.
+    /// Starts to connect, unless its list was kept lately.
     pub fn start(definition: ServerDefinition, front: Arc<dyn Front>, kept: KeptListings) -> Self {
         let inner = Arc::new(Inner {
             definition: Arc::new(definition),
@@ -99,7 +112,7 @@ impl Server {
             told: Mutex::default(),
             denials: Mutex::default(),
         });
-        tokio::spawn(Arc::clone(&inner).connect());
+        tokio::spawn(Arc::clone(&inner).begin());
         Self(inner)
     }
 
@@ -116,6 +129,7 @@ impl Server {
     /// How it is now.
     pub fn condition(&self) -> Condition {
         match self.0.now() {
+            Phase::Idle(listing) => Condition::Idle(listing),
             Phase::Connecting => Condition::Connecting,
             Phase::Ready { listing, .. } => Condition::Ready(listing),
             Phase::Failed { error, .. } => Condition::Failed(error),
@@ -131,6 +145,10 @@ impl Server {
             Ok(listing) => return Found::Live(listing),
             Err(failure) => failure,
         };
+        if let Phase::Idle(listing) = self.0.now() {
+            self.0.use_listing(&listing);
+            return Found::Kept(listing, None);
+        }
         let definition = Arc::clone(&self.0.definition);
         let kept = self.0.kept.clone();
         let kept = tokio::task::spawn_blocking(move || kept.read(&definition)).await.ok().flatten();
@@ -159,7 +177,7 @@ impl Server {
                 Ok(listing)
             }
             Phase::Failed { error, .. } => Err(Some(error)),
-            Phase::Connecting | Phase::Closed => Err(None),
+            Phase::Idle(_) | Phase::Connecting | Phase::Closed => Err(None),
         }
     }
 
@@ -173,6 +191,24 @@ impl Server {
         let answer = connection.carry_out(&request).await;
         let answer = self.0.judge(&connection, answer).await;
         self.0.explain(answer)
+    }
+
+    /// Whether it is connecting, has no kept list, and was not waited for in vain before.
+    pub async fn is_worth_waiting(&self) -> bool {
+        let (kept, definition) = (self.0.kept.clone(), Arc::clone(&self.0.definition));
+        let is_new = move || !kept.was_waited_for(&definition.name) && kept.read(&definition).is_none();
+        matches!(self.0.now(), Phase::Connecting) && tokio::task::spawn_blocking(is_new).await.unwrap_or(false)
+    }
+
+    /// Waits until this moment for its list, which is then kept. One that does not come is not waited for again.
+    pub async fn keep_list(&self, until: Instant) -> bool {
+        let has_come = self.settled(until).await.is_ok();
+        if !has_come {
+            let (kept, name) = (self.0.kept.clone(), self.name().to_owned());
+            // Without the mark, the next session waits again.
+            let _ = tokio::task::spawn_blocking(move || kept.mark_waited_for(&name)).await;
+        }
+        has_come
     }
 
     /// Ends the server with everything that it started.
@@ -199,8 +235,29 @@ impl Inner {
         McpError { server: self.definition.name.clone(), cause }
     }
 
-    /// Connects once, and watches the connection until it ends.
-    async fn connect(self: Arc<Self>) {
+    /// Connects, unless a list was kept lately.
+    async fn begin(self: Arc<Self>) {
+        let (kept, definition) = (self.kept.clone(), Arc::clone(&self.definition));
+        let fresh = tokio::task::spawn_blocking(move || kept.read_fresh(&definition)).await.ok().flatten();
+        if let Some(listing) = fresh {
+            self.phase.send_if_modified(|phase| {
+                let is_first = matches!(phase, Phase::Connecting);
+                if is_first {
+                    *phase = Phase::Idle(Arc::new(listing));
+                }
+                is_first
+            });
+            return;
+        }
+        let permit = tokio::select! {
+            permit = STARTS.acquire() => permit,
+            () = self.session_end() => return,
+        };
+        self.connect(permit.ok()).await;
+    }
+
+    /// Connects once, and watches the connection until it ends. `permit` is given back when the server has answered.
+    async fn connect(self: Arc<Self>, permit: Option<SemaphorePermit<'static>>) {
         let changed = Arc::new(Notify::new());
         let handler = Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
         let said = Said::default();
@@ -214,6 +271,7 @@ impl Inner {
             opened = timeout(limit, opened) => opened,
             () = self.session_end() => return,
         };
+        drop(permit);
         let (connection, listing) = match opened.unwrap_or_else(|_| Err(unconnected(limit, &said))) {
             Ok(opened) => opened,
             Err(cause) => {
@@ -336,6 +394,10 @@ impl Inner {
                 // The end of this connection is about to be recorded.
                 Phase::Ready { connection, .. } => self.until(|phase| !phase.has(&connection)).await,
                 Phase::Connecting => self.until(|phase| !matches!(phase, Phase::Connecting)).await,
+                Phase::Idle(_) => {
+                    attempted = true;
+                    self.connect_again(|phase| matches!(phase, Phase::Idle(_)));
+                }
                 // One attempt for each call.
                 Phase::Failed { error, .. } if attempted => return Err(error),
                 Phase::Failed { error, since } => {
@@ -345,19 +407,24 @@ impl Inner {
                     }
                     tokio::time::sleep(left).await;
                     attempted = true;
-                    let begins = self.phase.send_if_modified(|phase| {
-                        let is_failed = matches!(phase, Phase::Failed { .. });
-                        if is_failed {
-                            *phase = Phase::Connecting;
-                        }
-                        is_failed
-                    });
-                    if begins {
-                        tokio::spawn(Arc::clone(self).connect());
-                    }
+                    self.connect_again(|phase| matches!(phase, Phase::Failed { .. }));
                 }
                 Phase::Closed => return Err(self.error(Cause::Ended("the session ends".to_owned()))),
             }
+        }
+    }
+
+    /// Connects in the background if the phase is still this one.
+    fn connect_again(self: &Arc<Self>, is_still: impl Fn(&Phase) -> bool) {
+        let begins = self.phase.send_if_modified(|phase| {
+            let begins = is_still(phase);
+            if begins {
+                *phase = Phase::Connecting;
+            }
+            begins
+        });
+        if begins {
+            tokio::spawn(Arc::clone(self).connect(None));
         }
     }
 

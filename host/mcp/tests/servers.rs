@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use hermes_mcp::{
@@ -122,6 +122,12 @@ impl Fixture {
 
     fn kept(&self) -> KeptListings {
         KeptListings::in_home(self.home.path())
+    }
+
+    /// The kept list is as old as one that has to be asked for again.
+    fn age_kept_list(&self) {
+        let file = std::fs::File::options().write(true).open(self.path("mcp/fixture.json")).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(10 * 24 * 60 * 60)).unwrap();
     }
 
     fn start(&self) -> Server {
@@ -527,7 +533,8 @@ async fn a_session_does_not_wait_and_uses_the_last_list() {
 
     let mut fixture = Fixture::new(&[]);
     let first = live(&fixture.start()).await;
-    // The same program, which does not answer this time.
+    // The same program days later, which does not answer this time.
+    fixture.age_kept_list();
     fixture.connect_timeout = Duration::from_millis(1);
     let server = fixture.start();
     let Found::Kept(listing, failure) = server.find(soon()).await else { panic!("there is a list") };
@@ -535,6 +542,39 @@ async fn a_session_does_not_wait_and_uses_the_last_list() {
         (&listing, failure.map(|error| error.cause.to_string())),
         (&first, Some("it did not answer within 0.0 s (connecting and listing its tools)".to_owned()))
     );
+}
+
+#[tokio::test]
+async fn a_server_with_a_list_of_these_days_starts_at_its_first_call() {
+    let fixture = Fixture::new(&[]);
+    let first = live(&fixture.start()).await;
+    let begun = || fixture.log().iter().filter(|line| *line == "initialize").count();
+    assert_eq!(begun(), 1);
+    let server = fixture.start();
+    let Found::Kept(listing, None) = server.find(soon()).await else { panic!("its list is kept") };
+    assert_eq!((&listing, begun()), (&first, 1));
+    assert!(matches!(server.condition(), hermes_mcp::Condition::Idle(_)));
+    text(&server, "folder").await;
+    assert_eq!(begun(), 2);
+    server.close().await;
+    // What was asked for once is fresh again, and an old list is asked for in the background.
+    fixture.age_kept_list();
+    let server = fixture.start();
+    assert_eq!(live(&server).await, first);
+    assert!(fixture.kept().read_fresh(server.definition()).is_some());
+}
+
+#[tokio::test]
+async fn a_list_that_comes_late_is_kept_and_one_that_never_comes_is_waited_for_once() {
+    let fixture = Fixture::new(&[]);
+    let server = fixture.start();
+    assert!(server.keep_list(soon()).await);
+    assert!(fixture.kept().read(server.definition()).is_some());
+    let fixture = Fixture::new(&["mute"]);
+    let server = fixture.start();
+    assert!(server.is_worth_waiting().await);
+    assert!(!server.keep_list(Instant::now()).await);
+    assert!(!server.is_worth_waiting().await);
 }
 
 #[tokio::test]
@@ -569,7 +609,7 @@ async fn a_server_that_ignores_its_end_is_killed() {
 
 /// The process of the server: its log is open to no other.
 async fn pid_of(fixture: &Fixture, server: &Server) -> u32 {
-    live(server).await;
+    text(server, "folder").await;
     let log = fixture.path("log").display().to_string();
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;

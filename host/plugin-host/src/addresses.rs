@@ -260,7 +260,10 @@ config:
         let (effective, closed) = found.permissions_under(&json!({ "base_url": "https://a.example" }));
         assert_eq!(sites(&effective), ["https://status.example.org/"]);
         assert!(closed.len() == 2 && closed[0].to_string().contains("had no address"), "{closed:?}");
-        assert_eq!(found.permissions_under(&json!({ "base_url": 7 })).1, []);
+        for no_address in [json!(7), json!("127.0.0.1:8900"), json!("ftp://a.example")] {
+            let closed = found.permissions_under(&json!({ "base_url": no_address })).1;
+            assert!(closed.len() == 2 && closed[0].to_string().contains("makes no address of it"), "{closed:?}");
+        }
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl ArtifactError {
             Self::Several { .. } => "name one in plugin.yaml, as `component: FILE.wasm`".to_owned(),
             Self::Missing { .. } => format!("{build}, or correct `component` in plugin.yaml"),
             Self::NoComponent => format!("give the folder that contains the component, or {build}"),
+            Self::NotBuilt | Self::Outdated { .. } if !makes_component(folder) => {
+                format!(
+                    "write `crate-type = [\"cdylib\"]` below `[lib]` in Cargo.toml, without which cargo makes no component, and {build}"
+                )
+            }
             Self::NotBuilt | Self::Outdated { .. } => build.to_owned(),
             Self::SourceOnly => {
                 "ask its author to publish the component, or download the source, build it, and give that folder"
@@ -63,6 +68,13 @@ impl ArtifactError {
             }
         }
     }
+}
+
+/// Whether a project of Rust says that it makes a component. Others have no such word.
+fn makes_component(folder: &Path) -> bool {
+    let Ok(cargo) = fs::read_to_string(folder.join("Cargo.toml")) else { return true };
+    // A workspace has its packages elsewhere, and a program is a component too.
+    cargo.contains("cdylib") || !cargo.contains("[package]") || folder.join("src/main.rs").exists()
 }
 
 /// The component of a project: the file that its manifest names, what cargo built or another build wrote to `build`, or the only

@@ -62,7 +62,11 @@ impl Diagnose for PluginsError {
             ),
             Self::NoManifest { .. } => (codes::NO_MANIFEST, Fix::words("add a plugin.yaml").or("move the folder away")),
             Self::Unbuilt { .. } => {
-                (codes::UNBUILT, Fix::words("build it and put the .wasm file beside its plugin.yaml"))
+                let build = "build it and put the .wasm file beside its plugin.yaml";
+                (
+                    codes::UNBUILT,
+                    Fix::words(build).or("if it was installed, `hermes plugins update NAME` brings it back"),
+                )
             }
             Self::Component { .. } => {
                 (codes::COMPONENT, Fix::words("name one in its plugin.yaml, as `component: FILE.wasm`"))
@@ -73,7 +77,16 @@ impl Diagnose for PluginsError {
                 (code, fix)
             }
             Self::Claims { .. } => (codes::CLAIMS, Fix::words("correct `provides` in its plugin.yaml")),
-            Self::Configuration { name, passed_on, .. } => (codes::CONFIGURATION, correct_section(name, passed_on)),
+            Self::Configuration { name, passed_on, unset, .. } => {
+                let correct = correct_section(name, passed_on);
+                let fix = match unset.first() {
+                    // It may refuse to start for this.
+                    Some(variable) => Fix::words(format!("set {variable} with `hermes config set {variable} -`"))
+                        .or(correct.to_string()),
+                    None => correct,
+                };
+                (codes::CONFIGURATION, fix)
+            }
             Self::Lock(error) => return error.parts(),
             Self::Read { path, .. } => (codes::READ, Fix::words(format!("check that {} can be read", path.display()))),
             Self::Manifest { path, source } => {
@@ -227,6 +240,7 @@ mod tests {
                 name: name(),
                 misfits: vec!["`a` is not a number".into()],
                 passed_on: Vec::new(),
+                unset: vec!["KEY".into()],
             },
             PluginsError::Read { path: "/p".into(), source: cause() },
             PluginsError::Manifest { path: "/p".into(), source: manifest("name: [") },

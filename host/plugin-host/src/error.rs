@@ -115,6 +115,8 @@ pub enum PluginsError {
         misfits: Vec<String>,
         /// Keys of other sections whose values the plugin gets too.
         passed_on: Vec<String>,
+        /// Variables of its secrets that are not set. A plugin may refuse to start without them.
+        unset: Vec<String>,
     },
     /// `plugins.lock` cannot be used.
     #[error(transparent)]

@@ -53,7 +53,7 @@ const ARGUMENTS: &str =
 
 static RUST: Words = Words {
     build: "run `cargo build --release --target wasm32-wasip2` in the folder of the project",
-    toolchain: "build it for wasm32-wasip2 with the SDK",
+    toolchain: "build it for wasm32-wasip2 with the SDK, and export the plugin with `hermes_plugin::export!(TYPE: KIND);`",
     crash: "a panic",
     imports: "pass on the error of an import with `?`, or do without; `unwrap` on it is a crash",
     globals: "statics",

@@ -136,7 +136,10 @@ impl Selected {
     /// The error of a configuration that it refused when it was started.
     pub(crate) fn refused(&self, why: &str) -> PluginsError {
         let misfits = vec![hermes_conversation::one_line(why)];
-        PluginsError::Configuration { name: self.name().to_owned(), misfits, passed_on: self.passed_on.clone() }
+        let variables = self.permissions.secrets.iter().map(|secret| secret.env.to_string());
+        let unset = variables.filter(|name| self.variables.get(name).is_none_or(|value| value.is_empty())).collect();
+        let passed_on = self.passed_on.clone();
+        PluginsError::Configuration { name: self.name().to_owned(), misfits, passed_on, unset }
     }
 
     pub(crate) fn start(

@@ -365,7 +365,7 @@ impl Select<'_> {
         let misfits = found.manifest.misfits(&config);
         if !misfits.is_empty() {
             let passed_on = self.selection.passed_on.get(name).cloned().unwrap_or_default();
-            return Err(PluginsError::Configuration { name: name.clone(), misfits, passed_on });
+            return Err(PluginsError::Configuration { name: name.clone(), misfits, passed_on, unset: Vec::new() });
         }
         let unknown_keys = found.manifest.unknown_keys(&config);
         let (found, config) = (found.clone(), config.to_string());

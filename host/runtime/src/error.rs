@@ -13,7 +13,7 @@ use crate::limits::Limit;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The bytes are not a component.
-    #[error("it is not a WebAssembly component: {why}")]
+    #[error("{}", not_a_component(why))]
     NotAComponent {
         /// What is wrong with the bytes.
         why: String,
@@ -227,5 +227,13 @@ fn seconds(duration: Duration) -> String {
         format!("{} s", duration.as_secs())
     } else {
         format!("{} ms", duration.as_millis())
+    }
+}
+/// A component whose functions are async is one all the same.
+fn not_a_component(why: &str) -> String {
+    if why.starts_with(crate::compiler::ASYNCHRONOUS) {
+        why.to_owned()
+    } else {
+        format!("it is not a WebAssembly component: {why}")
     }
 }

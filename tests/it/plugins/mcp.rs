@@ -215,7 +215,7 @@ fn tools_are_frozen_with_the_prompt_and_a_changed_list_is_announced() {
 }
 
 #[test]
-fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
+fn servers_that_do_not_answer_cost_one_line_and_are_waited_for_once() {
     let server = model_that_calls(Vec::new());
     let home = home_with(&server, &["mute"]);
     home.set("mcp_servers.other", fixture(&home, &["mute"]));
@@ -226,14 +226,17 @@ fn servers_that_do_not_answer_cost_a_line_each_and_five_seconds_together() {
     // Its list is kept, so that it does not matter how long its Python takes on a busy machine.
     home.hermes(&["mcp", "test", "fine"]).run().success();
     let output = home.hermes(&["-z", "go"]).run().success().says(&[
-        "the MCP server `fixture` is left out of this session: it did not answer within 5 s",
-        "the MCP server `other` is left out of this session",
+        "the MCP servers `fixture`, `other` are left out of this session: it did not answer within 5 s",
+        "waiting up to 20 s for the first list of tools of `fixture`, `other`",
         "the MCP server `gone` is left out of this session: `no-such-program` cannot be started",
         "hermes mcp test fixture",
     ]);
     assert!(!output.stderr.contains("`fine`"), "{}", output.stderr);
     assert!(tools_of(&server, 0).iter().all(|name| name.starts_with("mcp_fine_")));
     assert!(!tools_of(&server, 0).is_empty());
+    // A server that never answers costs the next session no wait at its end.
+    let output = home.hermes(&["-z", "again"]).run().success();
+    assert!(!output.stderr.contains("waiting up to"), "{}", output.stderr);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hermes_conversation::closing::INTERRUPTED_TURN;
 use hermes_conversation::{Draft, MessageId, MessageRange, Origin, Role};
@@ -89,8 +89,23 @@ impl Untold {
     }
 }
 
+/// The turn that is being delivered, and since when. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct UnderWay(Arc<Mutex<Option<(QueuedTurn, Instant)>>>);
+
+impl UnderWay {
+    fn set(&self, turn: Option<QueuedTurn>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = turn.map(|turn| (turn, Instant::now()));
+    }
+
+    pub(super) fn take(&self) -> Option<(QueuedTurn, Instant)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 pub(super) struct Courier {
     deliverer: Deliverer,
+    under_way: UnderWay,
     memory: Arc<dyn MemoryProvider>,
     /// A rewind that the provider learns of between the turns before it and after it.
     rewind: Option<Untold>,
@@ -100,7 +115,16 @@ pub(super) struct Courier {
 
 impl Courier {
     pub(super) fn new(deliverer: Deliverer, memory: Arc<dyn MemoryProvider>, rewind: Option<Untold>) -> Self {
-        Self { deliverer, memory, rewind, was_reported: AtomicBool::new(false) }
+        Self { deliverer, under_way: UnderWay::default(), memory, rewind, was_reported: AtomicBool::new(false) }
+    }
+
+    /// The turn that a call is under way for.
+    pub(super) fn under_way(&self) -> UnderWay {
+        self.under_way.clone()
+    }
+
+    pub(super) fn provider(&self) -> &str {
+        self.memory.name()
     }
 
     /// Delivers turns until it is dropped.
@@ -177,7 +201,10 @@ impl Courier {
                     continue;
                 }
             };
-            match self.memory.sync_turn(&record).await {
+            self.under_way.set(Some(turn.clone()));
+            let answer = self.memory.sync_turn(&record).await;
+            self.under_way.set(None);
+            match answer {
                 Ok(()) => {
                     if self.was_reported.swap(false, Ordering::Relaxed) {
                         let line = format!("the memory `{}` stores turns again", self.memory.name());

@@ -546,6 +546,11 @@ impl Core {
             State::Awake(live) => Some(live.plugins.deliveries.providers()),
             State::New | State::Idle(_) => None,
         };
+        if self.host.settings.one_shot
+            && let Some(servers) = &self.servers
+        {
+            servers.keep_lists(&self.front.feed).await;
+        }
         self.make_idle(if self.host.settings.one_shot { ONE_SHOT } else { Duration::ZERO }).await;
         self.discard_unsaid().await;
         let Some(providers) = awake else { return };

@@ -94,7 +94,7 @@ impl Http {
         let mut of_name = self.rights().secrets.iter().filter(|secret| secret.name == name);
         let Some(first) = of_name.next() else {
             let denial = self.rights().denial.clone();
-            return Err(HttpError::NoSecret { denial, name: shown(name) });
+            return Err(HttpError::NoSecret { denial, name: shown(name), granted: self.names_of_secrets() });
         };
         let (name, secrets) = (first.name.clone(), std::iter::once(first).chain(of_name).cloned().collect::<Vec<_>>());
         let given = value.clone();
@@ -174,12 +174,19 @@ impl Http {
         Ok(hop)
     }
 
+    fn names_of_secrets(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.rights().secrets.iter().map(|secret| format!("`{}`", secret.name)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The value of a secret for an address.
     fn secret(&self, name: &str, url: &Url) -> Result<String, HttpError> {
         let of_name = || self.rights().secrets.iter().filter(|secret| secret.name == name);
         let Some(one) = of_name().next() else {
             let denial = self.rights().denial.clone();
-            return Err(HttpError::NoSecret { denial, name: shown(name) });
+            return Err(HttpError::NoSecret { denial, name: shown(name), granted: self.names_of_secrets() });
         };
         let Some(secret) = of_name().find(|secret| secret.audience.admits(url)) else {
             return Err(HttpError::Audience { name: one.name.clone(), audience: one.audience.to_string() });

@@ -59,12 +59,14 @@ pub enum HttpError {
         address: std::net::IpAddr,
     },
     /// There is no secret with this name, or it was not granted.
-    #[error("{denial}: there is no secret `{name}` for it")]
+    #[error("{}", no_secret(denial, name, granted))]
     NoSecret {
         /// The message for a plugin without the right.
         denial: String,
         /// The requested name.
         name: String,
+        /// The secrets that it has.
+        granted: Vec<String>,
     },
     /// The address is outside the audience of the secret.
     #[error("the secret `{name}` is for {audience} and below, and goes nowhere else")]
@@ -149,6 +151,16 @@ pub enum HttpError {
         /// The cause.
         why: String,
     },
+}
+
+/// A plugin that has other secrets has probably misspelt the name, which no grant mends.
+fn no_secret(denial: &str, name: &str, granted: &[String]) -> String {
+    match granted {
+        [] => format!("{denial}: there is no secret `{name}` for it"),
+        granted => {
+            format!("it has no secret `{name}`, only {}: `secrets` in plugin.yaml declares them", granted.join(", "))
+        }
+    }
 }
 
 impl HttpError {

@@ -128,6 +128,7 @@ impl Chat {
             let found = offer.servers.iter().find(|server| server.name == *name);
             let state = match found.map(|server| &server.condition) {
                 Some(Condition::Ready(_)) => (Tone::Good, "connected".to_owned()),
+                Some(Condition::Idle(_)) => (Tone::Plain, "starts at its first call".to_owned()),
                 Some(Condition::Connecting) => (Tone::Warning, "connecting".to_owned()),
                 Some(Condition::Closed) => (Tone::Faint, "ended".to_owned()),
                 Some(Condition::Failed(error)) => (Tone::Bad, text::line(&format!("failed: {error}"))),

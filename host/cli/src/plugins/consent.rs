@@ -130,7 +130,9 @@ fn tool(tool: &Tool) -> String {
 fn meaning(export: &str) -> String {
     let what = match export {
         "tools" => "functions that the model can call",
-        "tool-preview" => "it says in the question about a call what the call would do",
+        "tool-preview" => {
+            "it says in the question about a call what the call would do, and which calls only read, so that nobody is asked about them"
+        }
         "skills" => "instructions that the model can read",
         "hooks" => "it watches the agent and can stop tool calls, with the permission `hooks`",
         "context-engine" => "if you select it, it reads the conversation and decides what the model sees of it",

@@ -110,7 +110,7 @@ impl Details<'_> {
             "permissions": { "asked": found.manifest.permissions, "granted": self.granted },
             "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
             "memory": { "peak": record.figures.memory_peak, "limit": limit }, "errors": record.errors, "record": record,
-            "undelivered": self.undelivered,
+            "undelivered": self.undelivered, "config": found.manifest.config,
         })
     }
 
@@ -156,6 +156,11 @@ impl Details<'_> {
         lines.extend(
             named.into_iter().filter(|(_, names)| !names.is_empty()).map(|(label, names)| (label, names.join(", "))),
         );
+        let properties = found.manifest.config.as_ref().and_then(|schema| schema["properties"].as_object());
+        if let Some(keys) = properties.filter(|keys| !keys.is_empty()) {
+            let keys: Vec<&str> = keys.keys().map(String::as_str).collect();
+            lines.push(("settings", format!("{}; --json has their schema", keys.join(", "))));
+        }
         lines.extend(self.permissions());
         lines.extend(self.broken().map(|why| ("error", why)));
         if let Ok(trial) = &self.trial {
