@@ -355,6 +355,13 @@ impl Capture {
         }
     }
 
+    /// Waits until everything is read that was written, at most so long: another process may hold the other end.
+    pub(crate) fn settle(&self, most: Duration) {
+        let (captured, changed) = &*self.shared;
+        let captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(changed.wait_timeout_while(captured, most, |captured| !captured.ended));
+    }
+
     /// Everything, after the process has exited.
     pub(crate) fn rest(&mut self) -> String {
         if let Some(reader) = self.reader.take() {

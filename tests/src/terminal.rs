@@ -212,6 +212,8 @@ impl Terminal {
     pub fn wait(&mut self) -> ExitStatus {
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                // Its last words may still be on their way.
+                self.screen.settle(Duration::from_secs(2));
                 return status;
             }
             assert!(Instant::now() < self.deadline, "it did not end in time; shown was:\n{}", self.shown());

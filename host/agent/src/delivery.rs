@@ -44,12 +44,8 @@ pub(crate) struct Deliverer {
 impl Deliverer {
     /// Notes why a turn whose delivery was cut off still waits. The next opening sends it at once.
     async fn was_cut_off(&self, turn: &QueuedTurn, after: Duration) {
-        let error = format!(
-            "Hermes ended and cut the call off after {:.0} s; a chat waits longer",
-            after.as_secs_f64().max(1.0)
-        );
-        let postponed = Delivery::Postponed { error, due_at: self.clock.now() };
-        if let Err(error) = self.store.record_delivery(turn, &postponed).await {
+        let error = format!("Hermes ended, and cut the call off after {:.0} s", after.as_secs_f64().max(1.0));
+        if let Err(error) = self.store.record_delivery(turn, &Delivery::CutOff { error }).await {
             tracing::warn!(%error, "why a turn waits cannot be stored");
         }
     }

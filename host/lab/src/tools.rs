@@ -13,7 +13,10 @@ const PLACES: [usize; 3] = [1, 5, 15];
 /// A question, and the tools that are right.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ToolQuestion {
-    /// What a model writes into the search.
+    /// What the user wants, in their words.
+    #[serde(default)]
+    pub task: Option<String>,
+    /// What a model writes into the search for it.
     pub query: String,
     /// Each is right, as SERVER/TOOL.
     pub tool: Vec<String>,
@@ -70,6 +73,8 @@ impl ToolReport {
         let texts: Vec<String> =
             tools.iter().map(|tool| format!("{} {}", tool.own_name, tool.schema.description)).collect();
         let bm25 = Records::new(texts.iter().map(|text| [text.as_str()]));
+        let query = |question: &ToolQuestion| question.query.clone();
+        let task = |question: &ToolQuestion| question.task.clone().unwrap_or_else(|| question.query.clone());
         let plain = |query: &str| bm25.rank(query, [1.0]).into_iter().map(|(at, _)| at).collect();
         let mut servers: Vec<&str> = tools.iter().map(|tool| tool.server.as_str()).collect();
         servers.sort_unstable();
@@ -80,8 +85,9 @@ impl ToolReport {
             questions: asked.len(),
             unanswerable: unanswerable.into_iter().map(|question| question.query.clone()).collect(),
             columns: vec![
-                hits("tool_search", &asked, &names, |query| shelf.find(query)),
-                hits("BM25", &asked, &names, plain),
+                hits("tool_search", &asked, &names, query, |query| shelf.find(query)),
+                hits("BM25", &asked, &names, query, plain),
+                hits("tool_search, with the task's own words", &asked, &names, task, |task| shelf.find(task)),
             ],
         }
     }
@@ -91,11 +97,12 @@ fn hits(
     name: &'static str,
     questions: &[&ToolQuestion],
     names: &[String],
+    words: impl Fn(&ToolQuestion) -> String,
     search: impl Fn(&str) -> Vec<usize>,
 ) -> Hits {
     let mut hits = Hits { name, within: [0; 3], reciprocal: 0.0, missed: Vec::new() };
     for question in questions {
-        let found = search(&question.query);
+        let found = search(&words(question));
         let place = found.iter().position(|at| question.tool.contains(&names[*at]));
         for (count, most) in hits.within.iter_mut().zip(PLACES) {
             *count += usize::from(place.is_some_and(|place| place < most));
@@ -144,7 +151,7 @@ mod tests {
     }
 
     fn question(query: &str, tool: &str) -> ToolQuestion {
-        ToolQuestion { query: query.to_owned(), tool: vec![tool.to_owned()] }
+        ToolQuestion { task: None, query: query.to_owned(), tool: vec![tool.to_owned()] }
     }
 
     #[test]

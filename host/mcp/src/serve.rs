@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, GetExtensions as _,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, GetExtensions as _,
     Implementation, JsonObject, JsonRpcMessage, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate, ResourcesCapability, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
@@ -91,7 +91,7 @@ pub async fn serve(
     let load = Load::default();
     let (input, too_long) = lines(input, limits::REQUEST);
     let inner = AsyncRwTransport::<RoleServer, _, _>::new(input, output).with_max_line_length(limits::REQUEST + 1);
-    let service = match (Desk { offer }).serve(Paced { inner, load, too_long }).await {
+    let service = match (Desk { offer }).serve(Paced { inner, load, too_long, has_begun: false }).await {
         Ok(service) => service,
         // It asked nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -139,6 +139,20 @@ struct Paced<T> {
     load: Load,
     /// The ids of requests that are longer than the limit.
     too_long: mpsc::Receiver<Value>,
+    /// Whether a request has come. A notification before it says nothing.
+    has_begun: bool,
+}
+
+/// An error with the words that other programs know: the library says only the name of a method that it does not have.
+fn in_standard_words(mut item: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage<RoleServer> {
+    const UNKNOWN: &str = "Method not found";
+    if let JsonRpcMessage::Error(error) = &mut item
+        && error.error.code == ErrorCode::METHOD_NOT_FOUND
+        && !error.error.message.starts_with(UNKNOWN)
+    {
+        error.error.message = format!("{UNKNOWN}: {}", error.error.message).into();
+    }
+    item
 }
 
 /// The answer to a request that is too long to be read.
@@ -156,7 +170,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let unread = self.load.begin();
-        let sending = self.inner.send(item);
+        let sending = self.inner.send(in_standard_words(item));
         async move {
             let sent = sending.await;
             drop(unread);
@@ -171,9 +185,13 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Paced<T> {
                 biased;
                 // Not awaited here, so that nothing is lost if this future is dropped.
                 Some(id) = self.too_long.recv() => drop(tokio::spawn(self.send(refusal(id)))),
-                message = self.inner.receive() => break message?,
+                message = self.inner.receive() => match message? {
+                    JsonRpcMessage::Notification(_) if !self.has_begun => {}
+                    message => break message,
+                },
             }
         };
+        self.has_begun = true;
         if let JsonRpcMessage::Request(request) = &mut message {
             // Dropped with the request, also when it is cancelled.
             request.request.extensions_mut().insert(Arc::new(self.load.begin()));

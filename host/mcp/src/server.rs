@@ -140,7 +140,14 @@ impl Server {
     /// The tools for a session. Waits for the server until this moment, and longer where no earlier list of it is kept. From now on,
     /// a notice tells the user when the tools change.
     pub async fn find(&self, until: Instant) -> Found {
-        let patient = Instant::now() + limits::PATIENCE;
+        let (kept, definition) = (self.0.kept.clone(), Arc::clone(&self.0.definition));
+        let read = move || (kept.read(&definition), kept.was_waited_for(&definition.name));
+        let (kept, was_waited_for) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        // A server that never answers costs no session a wait again.
+        let (until, patient) = match was_waited_for && kept.is_none() {
+            true => (Instant::now(), Instant::now()),
+            false => (until, Instant::now() + limits::PATIENCE),
+        };
         let failure = match self.settled(until).await {
             Ok(listing) => return Found::Live(listing),
             Err(failure) => failure,
@@ -149,9 +156,6 @@ impl Server {
             self.0.use_listing(&listing);
             return Found::Kept(listing, None);
         }
-        let definition = Arc::clone(&self.0.definition);
-        let kept = self.0.kept.clone();
-        let kept = tokio::task::spawn_blocking(move || kept.read(&definition)).await.ok().flatten();
         if let Some(listing) = kept.map(Arc::new) {
             self.0.use_listing(&listing);
             return Found::Kept(listing, failure);

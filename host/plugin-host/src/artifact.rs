@@ -72,7 +72,7 @@ impl ArtifactError {
 
 /// Whether a project of Rust says that it makes a component. Others have no such word.
 fn makes_component(folder: &Path) -> bool {
-    let Ok(cargo) = fs::read_to_string(folder.join("Cargo.toml")) else { return true };
+    let Ok(cargo) = hermes_private_files::read_text(&folder.join("Cargo.toml"), 1 << 20) else { return true };
     // A workspace has its packages elsewhere, and a program is a component too.
     cargo.contains("cdylib") || !cargo.contains("[package]") || folder.join("src/main.rs").exists()
 }

@@ -50,6 +50,11 @@ pub enum Delivery {
         /// When to try again, in Unix milliseconds.
         due_at: u64,
     },
+    /// The host ended the delivery, which is no failure of the provider: only the reason is kept.
+    CutOff {
+        /// When and why.
+        error: String,
+    },
     /// The provider rejected the turn: later turns go on without it.
     SetAside {
         /// Why it was rejected.

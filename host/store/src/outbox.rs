@@ -73,6 +73,13 @@ impl Store {
                     Ok(())
                 });
             }
+            Delivery::CutOff { error } => {
+                return self.write(|connection| {
+                    let sql = format!("UPDATE outbox SET error = ?4 WHERE {IS_IT}");
+                    connection.prepare_cached(&sql)?.execute(params![provider, session, first, error])?;
+                    Ok(())
+                });
+            }
             Delivery::Postponed { error, due_at } => (Some(due_at.cast_signed()), error),
             Delivery::SetAside { error } => (None, error),
         };
@@ -303,6 +310,7 @@ mod tests {
             3 => Just(Step::Deliver(Delivery::Stored)),
             2 => any::<u32>().prop_map(move |due_at| Step::Deliver(Delivery::Postponed { error: error(), due_at: due_at.into() })),
             1 => Just(Step::Deliver(Delivery::SetAside { error: "no".to_owned() })),
+            1 => Just(Step::Deliver(Delivery::CutOff { error: "the end".to_owned() })),
             2 => any::<usize>().prop_map(Step::Rewind),
             1 => Just(Step::Restore),
         ]
@@ -335,7 +343,7 @@ mod tests {
                         match delivery {
                             Delivery::Stored => stored.push(next.messages.first),
                             Delivery::SetAside { .. } => aside.push(next.messages.first),
-                            Delivery::Postponed { .. } => {}
+                            Delivery::Postponed { .. } | Delivery::CutOff { .. } => {}
                         }
                     }
                 }

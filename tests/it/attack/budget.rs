@@ -40,18 +40,25 @@ fn talk(home: &Home, lines: &[&str]) -> Output {
 }
 
 #[test]
-fn tools_that_would_fill_the_window_are_left_out_by_name_and_the_session_goes_on() {
+fn tools_that_would_fill_the_window_are_on_the_shelf_and_the_session_goes_on() {
     let server = server();
     let home = remembering(&server, json!({ "tools": 128, "tool_bytes": 10_000 }));
     let first = home.hermes(&["-z", "hello"]).timeout(DEADLINE).run().success();
-    first.says(&[
+    assert!(!first.stderr.contains("left out"), "{first}");
+    let request = server.last_turn();
+    assert!(request.tool_names().iter().all(|name| !name.starts_with("flood_")), "{:?}", request.tool_names());
+    assert!(request.tool_names().contains(&"tool_search"), "{:?}", request.tool_names());
+    assert!(request.tool_names().contains(&"read_file"), "the bundled tools stay: {:?}", request.tool_names());
+    assert_fits(&request.body, WINDOW);
+    // Without the shelf, the whole plugin is left out, with a line.
+    home.set("tool_search.enabled", json!(false));
+    let whole = home.hermes(&["-z", "hello"]).timeout(DEADLINE).run().success();
+    whole.says(&[
         "tools, skills and prompt of the plugin `flooder` are left out",
         "choose a model with a larger window",
     ]);
     let request = server.last_turn();
     assert!(request.tool_names().iter().all(|name| !name.starts_with("flood_")), "{:?}", request.tool_names());
-    assert!(request.tool_names().contains(&"read_file"), "the bundled tools stay: {:?}", request.tool_names());
-    assert_fits(&request.body, WINDOW);
     // The decision is part of the stored prompt: nothing changes, and nothing is repeated.
     let second = home.hermes(&["--continue", "-z", "again"]).timeout(DEADLINE).run().success();
     assert!(!second.stderr.contains("left out of this session"), "{second}");

@@ -15,12 +15,16 @@ impl Client {
     fn of(home: &Home, flags: &[&str]) -> Self {
         let arguments: Vec<&str> = ["mcp", "serve"].into_iter().chain(flags.iter().copied()).collect();
         let mut client = Self { running: home.hermes(&arguments).talking().spawn(), asked: 0 };
+        // Clients send some before they begin.
+        client.running.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
         let name = json!({ "name": "test", "version": "1" });
         let info = client
             .ask("initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": name }));
         assert_eq!(info["result"]["serverInfo"]["name"], "hermes");
         assert!(info["result"]["instructions"].as_str().is_some_and(|text| text.contains("never instructions")));
         client.running.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let unknown = client.ask("prompts/list", json!({}));
+        assert_eq!(unknown["error"], json!({ "code": -32601, "message": "Method not found: prompts/list" }));
         client
     }
 

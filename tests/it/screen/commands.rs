@@ -196,8 +196,8 @@ fn tools_skills_and_servers_are_shown_before_the_first_message_and_after_it() {
         assert_eq!(row("skill_manage "), "skill_manage hermes asks you");
         assert_eq!(row("delegate_task "), "delegate_task hermes starts subagents");
         assert!(row("knots ").ends_with("Ties bowlines and hitches."));
-        assert!(row("gone ").starts_with("gone - failed: ") && row("gone ").contains("no-such-program"));
-        assert_eq!(row("resting "), "resting - off");
+        assert!(row("gone ").starts_with("gone - - failed: ") && row("gone ").contains("no-such-program"));
+        assert_eq!(row("resting "), "resting - - off");
         assert!(shown.stdout.contains("mode ask: Hermes asks"), "{}", shown.stdout);
     }
     // Plan mode refuses what changes something. Nothing of this reached the model.

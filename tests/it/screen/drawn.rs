@@ -467,8 +467,9 @@ fn the_live_line_tells_the_cost_and_drops_what_matters_least() {
         terminal.wait_until(|rows| shows(rows, "— gpt-4.1"));
         terminal.press("again\r");
         // The second request of the turn streams: the first one has cost 2 cents.
-        let rows = terminal.wait_until(|rows| rows.iter().any(|row| row.contains("answering")));
-        let row = rows.iter().find(|row| row.contains("answering")).unwrap();
+        let is_second = |row: &String| row.contains("answering") && !row.contains("$0.0000");
+        let rows = terminal.wait_until(|rows| rows.iter().any(is_second));
+        let row = rows.iter().find(|row| is_second(row)).unwrap();
         assert!(shown.iter().all(|part| row.contains(part)), "{columns}: {row}");
         assert!(!dropped.iter().any(|part| row.contains(part)), "{columns}: {row}");
         terminal.press("\u{3}");

@@ -172,6 +172,25 @@ async fn a_slow_memory_is_cancelled_at_the_end_and_loses_no_turn() {
     assert_eq!(memory.notes(), ["storing 1", "cancelled 1"]);
     let kept = process.store.outbox().unwrap();
     assert_eq!((kept.len(), kept[0].attempts, kept[0].state), (1, 0, QueueState::Waiting { due_at: 0 }));
+    // Whoever looks learns why it waits.
+    assert!(kept[0].error.as_ref().is_some_and(|why| why.contains("cut the call off")), "{:?}", kept[0].error);
+}
+
+#[tokio::test]
+async fn a_single_turn_waits_for_a_memory_that_takes_a_few_seconds() {
+    let memory = ScriptedMemory::new(Duration::from_secs(4));
+    let process = Process::single_with_memory(&memory);
+    let session = process.open(Begin::New, RULES).await;
+    say(&session, "first").await;
+    let notices = close(&session).await;
+    assert!(
+        notices.iter().any(|notice| notice.contains("until the memory `memory` has stored the turn")),
+        "{notices:?}"
+    );
+    assert_eq!(
+        (memory.notes(), process.store.outbox().unwrap()),
+        (vec!["storing 1".to_owned(), "stored 1".to_owned()], Vec::new())
+    );
 }
 
 #[tokio::test]

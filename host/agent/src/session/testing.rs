@@ -450,6 +450,11 @@ impl Process {
         Self::with(Some(Arc::clone(memory)), false)
     }
 
+    /// The same for a single turn, as `-z`.
+    pub(super) fn single_with_memory(memory: &Arc<ScriptedMemory>) -> Arc<Self> {
+        Self::with(Some(Arc::clone(memory)), true)
+    }
+
     /// With a model that caches, and with a limit on the cost of warmings.
     pub(super) fn with_warming(dollars: f64) -> Arc<Self> {
         let process = Arc::into_inner(Self::new()).unwrap();

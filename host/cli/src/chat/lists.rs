@@ -139,6 +139,7 @@ impl Chat {
             let own = || offer.tools.iter().filter(|tool| tool.owner == *name);
             let prompt: u32 = own().filter(|tool| !tool.is_on_shelf).map(|tool| tool.tokens).sum();
             let tokens = match own().filter(|tool| tool.is_on_shelf).count() {
+                0 if found.is_none_or(|server| server.tools.is_none()) => "-".to_owned(),
                 0 => text::grouped(prompt.into()),
                 shelved => format!("{}, and {shelved} on the shelf", text::grouped(prompt.into())),
             };

@@ -16,7 +16,7 @@ use crate::{launch, text};
 /// Questions, and the lists of servers.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ToolsArguments {
-    /// A YAML file: a list of `query`, and `tool` with the names of the right ones as SERVER/TOOL
+    /// A YAML file: a list of `query`, `tool` with the names of the right ones as SERVER/TOOL, and optionally `task`, what the user wants
     #[arg(value_name = "QUESTIONS")]
     questions: PathBuf,
     /// Use the lists in this folder, one file NAME.json for each server with the tools as it sent them, in place of those of the

@@ -215,6 +215,7 @@ impl Offer for HermesOffer {
     fn tools(&self) -> Vec<OwnTool> {
         let text = |description: &str| json!({ "type": "string", "description": description });
         let count = |description: &str| json!({ "type": "integer", "minimum": 0, "description": description });
+        let some = |description: &str| json!({ "type": "integer", "minimum": 1, "description": description });
         let notes = json!({ "type": "string", "enum": ["memory", "user", "facts"], "description": "Which notes: about the work, about the user, or dated facts." });
         let tool = |name, description, reads_only, properties: Value, required: &[&str]| {
             let schema = [
@@ -229,7 +230,7 @@ impl Offer for HermesOffer {
                 "sessions_list",
                 "List the newest earlier conversations with Hermes, with their ids.",
                 true,
-                json!({ "limit": count("Most conversations, 1 to 50; default 20."), "skip": count("Conversations to skip, for the next page.") }),
+                json!({ "limit": some("Most conversations, 1 to 50; default 20."), "skip": count("Conversations to skip, for the next page.") }),
                 &[],
             ),
             tool(
@@ -238,7 +239,7 @@ impl Offer for HermesOffer {
                 true,
                 json!({
                     "query": text("Words to find. Any of them may match; rare ones count most. Also \"a phrase\", a OR b, NOT c, begin*."),
-                    "limit": count("Most messages, 1 to 40; default 10."),
+                    "limit": some("Most messages, 1 to 40; default 10."),
                     "sort": { "type": "string", "enum": ["rank", "newest", "oldest"] },
                     "role_filter": text("Authors, comma-separated: user, assistant, tool. Default user,assistant."),
                     "source": text("Only conversations of this front end, such as cli or cron."),
@@ -254,7 +255,7 @@ impl Offer for HermesOffer {
                 json!({
                     "session_id": text("The conversation: its id, as other tools show it, or its title."),
                     "after_message_id": count("Begin behind this message, for the next page."),
-                    "limit": count("Most messages, 1 to 50; default 20."),
+                    "limit": some("Most messages, 1 to 50; default 20."),
                     "around_message_id": count("Show what was said around this message instead."),
                     "window": count("Messages on either side of it, 0 to 20; default 5. 0 shows more of the one message."),
                 }),
@@ -273,7 +274,7 @@ impl Offer for HermesOffer {
                 "memory_search",
                 "Find notes of Hermes's memory by words.",
                 true,
-                json!({ "query": text("Words to find."), "limit": count("Most notes, 1 to 50; default 20.") }),
+                json!({ "query": text("Words to find."), "limit": some("Most notes, 1 to 50; default 20.") }),
                 &["query"],
             ));
         }

@@ -63,12 +63,15 @@ impl State {
         };
         let (state, error) = match delivery {
             Delivery::Stored => return self.outbox.retain(|kept| !is_it(kept)),
-            Delivery::Postponed { error, due_at } => (QueueState::Waiting { due_at: *due_at }, error),
-            Delivery::SetAside { error } => (QueueState::SetAside, error),
+            Delivery::Postponed { error, due_at } => (Some(QueueState::Waiting { due_at: *due_at }), error),
+            Delivery::CutOff { error } => (None, error),
+            Delivery::SetAside { error } => (Some(QueueState::SetAside), error),
         };
         if let Some(kept) = self.outbox.iter_mut().find(|kept| is_it(kept)) {
-            kept.attempts += 1;
-            kept.state = state;
+            if let Some(state) = state {
+                kept.attempts += 1;
+                kept.state = state;
+            }
             kept.error = Some(error.clone());
         }
     }

@@ -66,6 +66,10 @@ pub async fn queued_turns_leave_in_order_and_a_rejected_one_is_passed_over(store
     let again = next(store, &session).await.unwrap();
     let state = QueueState::Waiting { due_at: 60 };
     assert_eq!(again, QueuedTurn { attempts: 2, state, error: Some("away".into()), ..first.clone() });
+    // What the host cut off is no failure.
+    store.record_delivery(&first, &Delivery::CutOff { error: "the end".into() }).await.unwrap();
+    let cut_off = next(store, &session).await.unwrap();
+    assert_eq!(cut_off, QueuedTurn { error: Some("the end".into()), ..again });
     store.record_delivery(&first, &Delivery::Stored).await.unwrap();
     let second = next(store, &session).await.unwrap();
     assert_eq!(second.messages.first, turns[1]);
