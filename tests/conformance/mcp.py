@@ -2,12 +2,12 @@
 """Runs the official suite for clients of the Model Context Protocol against `hermes`, and prints a row for each scenario.
 
     cargo build --bin hermes
-    npm install --prefix /tmp/suite @modelcontextprotocol/conformance@0.1.16     # needs Node 22
+    npm install --prefix /tmp/suite @modelcontextprotocol/conformance@0.2.0-alpha.12     # needs Node 22
     python3 tests/conformance/mcp.py --suite /tmp/suite [--node NODE] [--hermes target/debug/hermes] [SCENARIO …]
 
 The suite starts a server and this program again, as its client, with the address of the server. The client is Hermes with a home
 of its own: `hermes mcp login`, with a browser that agrees at once, and then a session whose scripted model calls each tool once.
-If a line of the session names a command for a wider login, the client runs it and repeats the session, as a user would.
+If a line of the session names a command for another or a wider login, the client runs it and repeats the session, as a user would.
 """
 
 import argparse
@@ -30,7 +30,9 @@ auth/scope-from-www-authenticate auth/scope-from-scopes-supported auth/scope-omi
 auth/scope-step-up auth/scope-retry-limit
 auth/token-endpoint-auth-basic auth/token-endpoint-auth-post auth/token-endpoint-auth-none auth/pre-registration
 auth/2025-03-26-oauth-metadata-backcompat auth/2025-03-26-oauth-endpoint-fallback
-auth/resource-mismatch auth/offline-access-scope auth/offline-access-not-supported""".split()
+auth/resource-mismatch auth/offline-access-scope auth/offline-access-not-supported
+auth/iss-supported auth/iss-not-advertised auth/iss-supported-missing auth/iss-wrong-issuer auth/iss-unexpected
+auth/iss-normalized auth/metadata-issuer-mismatch json-schema-ref-no-deref""".split()
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -113,10 +115,11 @@ def client(hermes, url):
         for _ in range(2):
             session = run("-z", "go")
             ends.append(session.returncode)
-            wider = re.search(r"hermes mcp login suite --scope '([^']*)'", session.stderr)
-            if not wider:
+            wanted = re.search(r"hermes mcp login suite(?: --scope '([^']*)')?`", session.stderr)
+            if not wanted:
                 break
-            ends.append(run("mcp", "login", "suite", "--browser", "--scope", wider[1], *known).returncode)
+            wider = ["--scope", wanted[1]] if wanted[1] else []
+            ends.append(run("mcp", "login", "suite", "--browser", *wider, *known).returncode)
         if any(ends):
             sys.exit(1)
 
