@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest, GetPromptRequestParams,
-    JsonObject, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
-    PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, RequestId, ServerCapabilities,
+    CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorData, GetPromptRequest,
+    GetPromptRequestParams, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
+    ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams,
+    RequestId, ServerCapabilities,
 };
-use rmcp::service::{ClientInitializeError, PeerRequestOptions, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, PeerRequestOptions, RunningService, ServiceError,
+};
 use rmcp::transport::Transport;
-use rmcp::{Peer, RoleClient, ServiceExt as _};
+use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -67,6 +70,7 @@ pub(crate) struct Connection {
     flow: Flow,
     definition: Arc<ServerDefinition>,
     calls: Arc<Calls>,
+    era: Era,
 }
 
 /// A list of a server.
@@ -142,8 +146,31 @@ fn listed(what: &str, mut entries: Vec<Value>, all: usize) -> Answer {
 }
 
 impl Connection {
-    /// Starts or reaches the server, and greets it. `said` gets what a program writes to its standard error. The caller limits the time; dropping the future ends the server.
-    pub(crate) async fn open(definition: &Arc<ServerDefinition>, handler: Handler, said: &Said) -> Result<Self, Cause> {
+    /// Starts or reaches the server, and greets it as the versions up to 2025-11-25 do, or as those since 2026-07-28 if the server speaks only
+    /// them. `speaks_later` says that it did so before. `said` gets what a program writes to its standard error. The caller limits the time;
+    /// dropping the future ends the server.
+    pub(crate) async fn open(
+        definition: &Arc<ServerDefinition>,
+        handler: impl Fn() -> Handler,
+        said: &Said,
+        speaks_later: bool,
+    ) -> Result<Self, Cause> {
+        let (first, second) = if speaks_later { (Era::Later, Era::First) } else { (Era::First, Era::Later) };
+        match Self::open_in(definition, handler(), said, first).await {
+            // Some servers speak only as their first message did, so it is started again.
+            Err(NotGreeted::OtherEra(_)) => {
+                Self::open_in(definition, handler(), said, second).await.map_err(NotGreeted::into_cause)
+            }
+            opened => opened.map_err(NotGreeted::into_cause),
+        }
+    }
+
+    async fn open_in(
+        definition: &Arc<ServerDefinition>,
+        handler: Handler,
+        said: &Said,
+        era: Era,
+    ) -> Result<Self, NotGreeted> {
         let flow = Flow::new();
         let calls = Arc::clone(&handler.calls);
         let service = match &definition.endpoint {
@@ -152,15 +179,19 @@ impl Connection {
                 let base = handler.front.roots().into_iter().next().unwrap_or_default();
                 let front = Arc::clone(&handler.front);
                 let started = program::start(&definition.name, program, &base, &flow, &front, said).await?;
-                greet(definition, &flow, started, handler)
-                    .await
-                    .map_err(|cause| program::hinted(&definition.name, program, &base, said, cause))?
+                greet(definition, &flow, started, handler, era).await.map_err(|error| match error {
+                    NotGreeted::For(cause) => {
+                        NotGreeted::For(program::hinted(&definition.name, program, &base, said, cause))
+                    }
+                    other => other,
+                })?
             }
             Endpoint::Web(address) => {
-                greet(definition, &flow, web::transport(definition, address, &handler.front, &flow)?, handler).await?
+                let transport = web::transport(definition, address, &handler.front, &flow)?;
+                greet(definition, &flow, transport, handler, era).await?
             }
         };
-        Ok(Self { service, flow, definition: Arc::clone(definition), calls })
+        Ok(Self { service, flow, definition: Arc::clone(definition), calls, era })
     }
 
     /// What the server offers.
@@ -186,7 +217,8 @@ impl Connection {
         if has_tools && tools.all == 0 && listing.left_out.is_empty() && !has_resources && !has_prompts {
             listing.left_out.push("it has no tools: its list of them is empty".to_owned());
         }
-        Ok(Listing { resources: has_resources, prompts: has_prompts, ..listing })
+        let is_later = self.era == Era::Later;
+        Ok(Listing { resources: has_resources, prompts: has_prompts, is_later, ..listing })
     }
 
     /// The entries of a list, page by page, and no more than so many. A list ends when a cursor comes again.
@@ -350,18 +382,80 @@ impl Connection {
     }
 }
 
+/// How a server is greeted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    /// With `initialize`: the versions up to 2025-11-25.
+    First,
+    /// With `server/discover`, and each request says who asks: the versions since 2026-07-28.
+    Later,
+}
+
+impl Era {
+    fn mode(self) -> ClientLifecycleMode {
+        match self {
+            Self::First => ClientLifecycleMode::Initialize,
+            Self::Later => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+        }
+    }
+
+    /// Whether an error means that the server speaks only versions of the other era.
+    fn is_refused_by(self, error: &ErrorData) -> bool {
+        let named = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
+        match self {
+            Self::First => named.is_some_and(|named| {
+                let later = ProtocolVersion::V_2026_07_28.as_str();
+                named.iter().filter_map(Value::as_str).any(|version| version >= later)
+            }),
+            // Whatever it says, it does not know the method or the version any more.
+            Self::Later => true,
+        }
+    }
+}
+
+/// Why there is no connection.
+enum NotGreeted {
+    /// The server speaks the versions of the other era.
+    OtherEra(Cause),
+    For(Cause),
+}
+
+impl NotGreeted {
+    fn into_cause(self) -> Cause {
+        let (Self::OtherEra(cause) | Self::For(cause)) = self;
+        cause
+    }
+}
+
+impl From<Cause> for NotGreeted {
+    fn from(cause: Cause) -> Self {
+        Self::For(cause)
+    }
+}
+
 async fn greet<T: Transport<RoleClient> + 'static>(
     definition: &ServerDefinition,
     flow: &Flow,
     transport: Guarded<T>,
     handler: Handler,
-) -> Result<RunningService<RoleClient, Handler>, Cause> {
-    let greeted = handler.serve(transport).await;
+    era: Era,
+) -> Result<RunningService<RoleClient, Handler>, NotGreeted> {
+    let greeted = handler.serve_with_lifecycle(transport, era.mode()).await;
     if greeted.is_err() && matches!(definition.endpoint, Endpoint::Program(_)) {
         // The reason of an end is recorded before the connection counts as closed.
         let _ = timeout(FAREWELL, flow.closed()).await;
     }
     greeted.map_err(|error| match &error {
+        ClientInitializeError::JsonRpcError(error) if era.is_refused_by(error) => {
+            NotGreeted::OtherEra(Cause::Refused(line(&error.message)))
+        }
+        error => NotGreeted::For(not_greeted(definition, flow, error)),
+    })
+}
+
+/// Why a server was not greeted.
+fn not_greeted(definition: &ServerDefinition, flow: &Flow, error: &ClientInitializeError) -> Cause {
+    match error {
         ClientInitializeError::JsonRpcError(error) => Cause::Refused(line(&error.message)),
         ClientInitializeError::TransportError { error, .. } if matches!(definition.endpoint, Endpoint::Web(_)) => {
             web::cause(definition, error)
@@ -375,5 +469,5 @@ async fn greet<T: Transport<RoleClient> + 'static>(
             }
             other => Cause::Protocol(line(&other.to_string())),
         }),
-    })
+    }
 }

@@ -31,6 +31,9 @@ pub struct Listing {
     /// What was left out.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// Whether the server speaks only versions of the protocol since 2026-07-28, which greet in another way.
+    #[serde(default)]
+    pub is_later: bool,
 }
 
 /// A tool of a server.

@@ -85,7 +85,11 @@ fn message(value: Value) -> Option<Value> {
         (Some(error), _) => json!({ "jsonrpc": "2.0", "id": id, "error": mended_error(error) }),
         (None, Some(_)) if id.is_null() => unreadable(&id, "it does not say which request it answers"),
         (None, Some(result)) => {
-            let result = if is_greeting(&result) { greeting(result) } else { carrying(result) };
+            let result = match () {
+                () if is_discovery(&result) => discovery(result),
+                () if is_greeting(&result) => greeting(result),
+                () => carrying(result),
+            };
             json!({ "jsonrpc": "2.0", "id": id, "result": result })
         }
         (None, None) => return None,
@@ -155,7 +159,34 @@ pub(crate) fn words(value: &Value) -> String {
     }
 }
 
-/// Whether a result is the answer to `initialize`, the only one whose type the SDK needs.
+/// Whether a result is the answer to `server/discover`, whose type the SDK needs, too.
+fn is_discovery(result: &Value) -> bool {
+    result.get("supportedVersions").is_some_and(Value::is_array) && result.get("protocolVersion").is_none()
+}
+
+fn discovery(result: Value) -> Value {
+    const SOFTWARE: &str = "io.modelcontextprotocol/serverInfo";
+    let versions = result.get("supportedVersions").and_then(Value::as_array).into_iter().flatten();
+    let about = result.get("_meta").and_then(|meta| meta.get(SOFTWARE)).or_else(|| result.get("serverInfo"));
+    json!({
+        "resultType": "complete",
+        "supportedVersions": versions.filter(|version| version.is_string()).collect::<Vec<_>>(),
+        "capabilities": capabilities(result.get("capabilities")),
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { SOFTWARE: software(about) },
+    })
+}
+
+/// The name and the version of a server.
+fn software(about: Option<&Value>) -> Value {
+    let text =
+        |name: &str| about.and_then(|about| about.get(name)).filter(|value| value.is_string() || value.is_number());
+    let text = |name: &str| text(name).map(words).unwrap_or_default();
+    json!({ "name": text("name"), "version": text("version") })
+}
+
+/// Whether a result is the answer to `initialize`, the only one of its versions whose type the SDK needs.
 fn is_greeting(result: &Value) -> bool {
     let has = |name| result.get(name).is_some();
     has("protocolVersion") && (has("capabilities") || has("serverInfo")) || has("serverInfo") && has("capabilities")
@@ -163,14 +194,10 @@ fn is_greeting(result: &Value) -> bool {
 
 fn greeting(result: Value) -> Value {
     let text = |value: Option<&Value>| value.filter(|value| value.is_string() || value.is_number()).map(words);
-    let about = |name: &str| result.get("serverInfo").and_then(|info| info.get(name));
-    let mut software = Map::new();
-    software.insert("name".to_owned(), text(about("name")).unwrap_or_default().into());
-    software.insert("version".to_owned(), text(about("version")).unwrap_or_default().into());
     json!({
         "protocolVersion": text(result.get("protocolVersion")).unwrap_or_else(|| FIRST_VERSION.to_owned()),
         "capabilities": capabilities(result.get("capabilities")),
-        "serverInfo": software,
+        "serverInfo": software(result.get("serverInfo")),
     })
 }
 

@@ -263,11 +263,14 @@ impl Inner {
     /// Connects once, and watches the connection until it ends. `permit` is given back when the server has answered.
     async fn connect(self: Arc<Self>, permit: Option<SemaphorePermit<'static>>) {
         let changed = Arc::new(Notify::new());
-        let handler = Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
+        let handler = || Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
+        let (kept, definition) = (self.kept.clone(), Arc::clone(&self.definition));
+        let is_later = move || kept.read(&definition).is_some_and(|listing| listing.is_later);
+        let is_later = tokio::task::spawn_blocking(is_later).await.unwrap_or_default();
         let said = Said::default();
         let limit = self.definition.connect_timeout;
         let opened = async {
-            let connection = Connection::open(&self.definition, handler, &said).await?;
+            let connection = Connection::open(&self.definition, handler, &said, is_later).await?;
             let listing = connection.list().await?;
             Ok((Arc::new(connection), Arc::new(listing)))
         };
@@ -499,9 +502,9 @@ impl Inner {
 pub async fn try_once(definition: ServerDefinition, front: Arc<dyn Front>, said: &Said) -> Result<Listing, McpError> {
     let definition = Arc::new(definition);
     let limit = definition.connect_timeout;
-    let handler = Handler::new(&definition, front, Arc::default());
+    let handler = || Handler::new(&definition, Arc::clone(&front), Arc::default());
     let tried = async {
-        let connection = Connection::open(&definition, handler, said).await?;
+        let connection = Connection::open(&definition, handler, said, false).await?;
         let listing = connection.list().await;
         connection.close().await;
         listing

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-DO, LOG, HTTP = [], None, None
+DO, LOG, HTTP, FIRST = [], None, None, None
 arguments = iter(sys.argv[1:])
 for argument in arguments:
     if argument == "--do":
@@ -219,6 +219,19 @@ def handle(peer, message):
         return None
     if number is None:
         return None
+    if "later" in DO:
+        # A server of 2026-07-28 only. Its era is that of the first message.
+        global FIRST
+        FIRST = FIRST or method
+        meta = params.get("_meta") or {}
+        if method == "initialize" or FIRST == "initialize" or "io.modelcontextprotocol/protocolVersion" not in meta:
+            data = {"supported": ["2026-07-28"], "requested": params.get("protocolVersion")}
+            return {"id": number, "error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
+        if method == "server/discover":
+            log("discover")
+            own = {"io.modelcontextprotocol/serverInfo": {"name": "fixture", "version": "2"}}
+            return {"id": number, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                                             "ttlMs": 0, "cacheScope": "private", "_meta": own}}
     if method == "initialize":
         log("initialize")
         log("sampling " + str("sampling" in params["capabilities"]))

@@ -578,6 +578,30 @@ async fn a_list_that_comes_late_is_kept_and_one_that_never_comes_is_waited_for_o
 }
 
 #[tokio::test]
+async fn a_server_of_later_versions_only_is_greeted_in_their_way_and_that_is_remembered() {
+    let fixture = Fixture::new(&["later"]);
+    let server = fixture.start();
+    let listing = live(&server).await;
+    assert_eq!((listing.software.as_str(), listing.is_later, listing.tools.is_empty()), ("fixture 2", true, false));
+    assert_eq!(call(&server, "echo", json!({"text": "now"})).await.unwrap().text, "now");
+    server.close().await;
+    let greeted = || fixture.log().iter().filter(|line| *line == "discover").count();
+    assert_eq!(greeted(), 1);
+    // It is not asked in the old way again.
+    let server = fixture.start();
+    assert_eq!(call(&server, "echo", json!({"text": "again"})).await.unwrap().text, "again");
+    assert_eq!(greeted(), 2);
+    // Another server of the same definition, which speaks the earlier versions, is greeted as those.
+    server.close().await;
+    let mut earlier = fixture.definition();
+    let Endpoint::Program(program) = &mut earlier.endpoint else { panic!("a program") };
+    program.arguments.retain(|argument| argument != "later");
+    program.arguments.retain(|argument| argument != "--do");
+    let tried = try_once(earlier, Arc::<Seen>::default(), &Said::default()).await.unwrap();
+    assert!(!tried.is_later);
+}
+
+#[tokio::test]
 async fn a_changed_list_is_for_the_next_session() {
     let fixture = Fixture::new(&[]);
     let server = fixture.start();

@@ -239,6 +239,20 @@ fn servers_that_do_not_answer_cost_one_line_and_are_waited_for_once() {
     assert!(!output.stderr.contains("waiting up to"), "{}", output.stderr);
 }
 
+/// The first start of such a server ends while the second one begins.
+#[test]
+fn a_server_of_later_versions_only_is_used_each_time() {
+    let server = model_that_calls(vec![("mcp_fixture_echo", json!({"text": "later"}))]);
+    let home = home_with(&server, &["later"]);
+    home.set("approvals.allow", json!(["fixture"]));
+    for _ in 0..10 {
+        let tested = home.hermes(&["mcp", "test", "fixture"]).run().success();
+        assert!(tested.stdout.contains("fixture 2 answered"), "{tested}");
+    }
+    home.hermes(&["-z", "go"]).run().success();
+    assert_eq!(results(&server)[0], "later");
+}
+
 #[test]
 fn a_server_that_dies_or_floods_costs_the_call_and_not_the_session() {
     let server = model_that_calls(vec![

@@ -371,8 +371,14 @@ mod supervised {
     fn started(own: &mut UnixStream) -> io::Result<Option<Pid>> {
         let mut line = Vec::new();
         let mut byte = [0];
-        while line.len() < LONGEST && own.read(&mut byte)? == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
+        while line.len() < LONGEST {
+            match own.read(&mut byte) {
+                // A read with a time limit ends when another program of this process does.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(1) if byte[0] != b'\n' => line.push(byte[0]),
+                Ok(_) => break,
+                Err(error) => return Err(error),
+            }
         }
         let line = String::from_utf8_lossy(&line).into_owned();
         match line.split_once(' ') {
