@@ -52,12 +52,15 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
     let mut resource = url.clone();
     resource.set_query(None);
     resource.set_fragment(None);
+    // As the server writes it: some compare it letter by letter, and an address without a path gets a slash when it is read.
+    let mut published = None;
     let mut issuer = origin(url)?;
     let mut scope = known.scope.clone().or_else(|| challenge.scope.clone());
     let mut is_old = true;
     if let Some(document) = resource_metadata(url, &challenge).await? {
         is_old = false;
-        let named = document.word("resource").and_then(|text| Url::parse(text).ok());
+        published = document.word("resource").map(str::to_owned);
+        let named = published.as_deref().and_then(|text| Url::parse(text).ok());
         let named = named.filter(|named| covers(named, url));
         resource = named.ok_or_else(|| format!("the metadata of {} is about another address", host(url)))?;
         let issuers = document.words_of("authorization_servers");
@@ -95,6 +98,7 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
             register(&registration, &methods, &redirect_url, scope.as_deref()).await?
         }
     };
+    let resource = published.unwrap_or_else(|| resource.into());
     Ok(LoginSettings {
         flow: Some(Flow::Pkce),
         client_id: Some(client_id),
@@ -104,8 +108,8 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
         token_url: Some(token_url.into()),
         revoke_url: address("revocation_endpoint")?.map(Into::into),
         scope,
-        parameters: [("resource".to_owned(), resource.to_string())].into(),
-        resource: Some(resource.into()),
+        parameters: [("resource".to_owned(), resource.clone())].into(),
+        resource: Some(resource),
         is_basic,
         issuer: server.as_ref().and_then(|server| server.word("issuer")).map(str::to_owned),
         names_issuer: server
