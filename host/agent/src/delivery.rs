@@ -44,7 +44,10 @@ pub(crate) struct Deliverer {
 impl Deliverer {
     /// Notes why a turn whose delivery was cut off still waits. The next opening sends it at once.
     async fn was_cut_off(&self, turn: &QueuedTurn, after: Duration) {
-        let error = format!("Hermes ended, and cut the call off after {:.0} s", after.as_secs_f64().max(1.0));
+        let error = format!(
+            "Hermes cut the call off after {:.0} s, because the session ended or changed",
+            after.as_secs_f64().max(1.0)
+        );
         if let Err(error) = self.store.record_delivery(turn, &Delivery::CutOff { error }).await {
             tracing::warn!(%error, "why a turn waits cannot be stored");
         }

@@ -157,11 +157,13 @@ impl Connection {
     ) -> Result<Self, Cause> {
         let (first, second) = if speaks_later { (Era::Later, Era::First) } else { (Era::First, Era::Later) };
         match Self::open_in(definition, handler(), said, first).await {
-            // Some servers speak only as their first message did, so it is started again.
-            Err(NotGreeted::OtherEra(_)) => {
+            Ok(opened) => Ok(opened),
+            // Some servers speak only as their first message did, so it is started again. One that spoke later versions before may be another
+            // release now, and may end at a message that it does not know.
+            Err(error) if speaks_later || matches!(error, NotGreeted::OtherEra(_)) => {
                 Self::open_in(definition, handler(), said, second).await.map_err(NotGreeted::into_cause)
             }
-            opened => opened.map_err(NotGreeted::into_cause),
+            Err(error) => Err(error.into_cause()),
         }
     }
 

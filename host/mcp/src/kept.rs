@@ -15,6 +15,8 @@ use crate::said::Said;
 const LARGEST: u64 = 16 << 20;
 /// How long a list is used without asking the server, as long as none of its tools is called.
 const FRESH: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+/// How long a server whose list was waited for in vain is not waited for again.
+const HOPELESS: Duration = Duration::from_secs(60 * 60);
 /// The version of the format.
 const VERSION: u32 = 1;
 
@@ -73,8 +75,9 @@ impl KeptListings {
         }
         let content = Content { version: VERSION, identity: definition.identity(), listing: listing.clone() };
         hermes_private_files::create_folder(&self.0)?;
-        if self.was_waited_for(&definition.name) {
-            std::fs::remove_file(self.mark(&definition.name))?;
+        let mark = self.mark(&definition.name);
+        if mark.exists() {
+            std::fs::remove_file(mark)?;
         }
         hermes_private_files::write_atomically(&self.file(&definition.name), &serde_json::to_vec(&content)?)
     }
@@ -95,14 +98,17 @@ impl KeptListings {
         Ok(Some(file))
     }
 
-    /// Whether a list was waited for in vain at the end of a session. A list that is kept ends that.
-    pub(crate) fn was_waited_for(&self, server: &str) -> bool {
-        self.mark(server).exists()
+    /// Whether the list of exactly this server was waited for in vain at the end of a session, lately. A list that is kept ends that.
+    pub(crate) fn was_waited_for(&self, definition: &ServerDefinition) -> bool {
+        let mark = self.mark(&definition.name);
+        let written = std::fs::metadata(&mark).and_then(|file| file.modified());
+        let is_new = written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age < HOPELESS));
+        is_new && hermes_private_files::read_text(&mark, LARGEST).is_ok_and(|text| text == definition.identity())
     }
 
-    pub(crate) fn mark_waited_for(&self, server: &str) -> io::Result<()> {
+    pub(crate) fn mark_waited_for(&self, definition: &ServerDefinition) -> io::Result<()> {
         hermes_private_files::create_folder(&self.0)?;
-        hermes_private_files::write_atomically(&self.mark(server), b"")
+        hermes_private_files::write_atomically(&self.mark(&definition.name), definition.identity().as_bytes())
     }
 
     fn mark(&self, server: &str) -> PathBuf {

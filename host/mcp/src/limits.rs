@@ -54,7 +54,7 @@ pub const SAMPLINGS: usize = 20;
 pub const ERROR: usize = 2 << 10;
 /// The most bytes of a line that shows progress.
 pub const PROGRESS: usize = 200;
-/// A longer answer is no error of the system that the sandbox could explain.
+/// The most bytes of an answer that is searched for what the sandbox denied.
 pub const EXPLAINED: usize = 8 << 10;
 /// The most bytes of a program's standard error that are kept for its error.
 pub const STANDARD_ERROR: usize = 64 << 10;

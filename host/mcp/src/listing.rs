@@ -60,7 +60,7 @@ impl Listing {
         Self::new(String::new(), offered, all, &ToolChoice::default())
     }
 
-    /// The same of a server, of which `all` are counted. Each is judged alone: one that cannot be used is left out with a line. Those
+    /// A listing from the tools of a server, which has `all` of them. Each is judged alone: one that cannot be used is left out with a line. Those
     /// that the user chose have room first, in the server's own order.
     pub(crate) fn new(software: String, offered: Vec<Value>, all: usize, choice: &ToolChoice) -> Self {
         let mut listing = Self { software, ..Self::default() };

@@ -141,10 +141,12 @@ impl Server {
     /// a notice tells the user when the tools change.
     pub async fn find(&self, until: Instant) -> Found {
         let (kept, definition) = (self.0.kept.clone(), Arc::clone(&self.0.definition));
-        let read = move || (kept.read(&definition), kept.was_waited_for(&definition.name));
-        let (kept, was_waited_for) = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        let was_waited_for = {
+            let (kept, definition) = (kept.clone(), Arc::clone(&definition));
+            tokio::task::spawn_blocking(move || kept.was_waited_for(&definition)).await.unwrap_or_default()
+        };
         // A server that never answers costs no session a wait again.
-        let (until, patient) = match was_waited_for && kept.is_none() {
+        let (until, patient) = match was_waited_for {
             true => (Instant::now(), Instant::now()),
             false => (until, Instant::now() + limits::PATIENCE),
         };
@@ -156,6 +158,7 @@ impl Server {
             self.0.use_listing(&listing);
             return Found::Kept(listing, None);
         }
+        let kept = tokio::task::spawn_blocking(move || kept.read(&definition)).await.ok().flatten();
         if let Some(listing) = kept.map(Arc::new) {
             self.0.use_listing(&listing);
             return Found::Kept(listing, failure);
@@ -200,7 +203,7 @@ impl Server {
     /// Whether it is connecting, has no kept list, and was not waited for in vain before.
     pub async fn is_worth_waiting(&self) -> bool {
         let (kept, definition) = (self.0.kept.clone(), Arc::clone(&self.0.definition));
-        let is_new = move || !kept.was_waited_for(&definition.name) && kept.read(&definition).is_none();
+        let is_new = move || !kept.was_waited_for(&definition) && kept.read(&definition).is_none();
         matches!(self.0.now(), Phase::Connecting) && tokio::task::spawn_blocking(is_new).await.unwrap_or(false)
     }
 
@@ -208,9 +211,9 @@ impl Server {
     pub async fn keep_list(&self, until: Instant) -> bool {
         let has_come = self.settled(until).await.is_ok();
         if !has_come {
-            let (kept, name) = (self.0.kept.clone(), self.name().to_owned());
+            let (kept, definition) = (self.0.kept.clone(), Arc::clone(&self.0.definition));
             // Without the mark, the next session waits again.
-            let _ = tokio::task::spawn_blocking(move || kept.mark_waited_for(&name)).await;
+            let _ = tokio::task::spawn_blocking(move || kept.mark_waited_for(&definition)).await;
         }
         has_come
     }

@@ -575,6 +575,13 @@ async fn a_list_that_comes_late_is_kept_and_one_that_never_comes_is_waited_for_o
     assert!(server.is_worth_waiting().await);
     assert!(!server.keep_list(Instant::now()).await);
     assert!(!server.is_worth_waiting().await);
+    // A server that was corrected is waited for, as any new one.
+    let mut corrected = fixture.definition();
+    let Endpoint::Program(program) = &mut corrected.endpoint else { panic!("a program") };
+    program.arguments.push("--do".to_owned());
+    program.arguments.push("noise".to_owned());
+    let server = Server::start(corrected, Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    assert!(server.is_worth_waiting().await);
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ pub enum Delivery {
         /// When to try again, in Unix milliseconds.
         due_at: u64,
     },
-    /// The host ended the delivery, which is no failure of the provider: only the reason is kept.
+    /// The host ended the delivery. The provider did not fail, so only the reason is kept.
     CutOff {
         /// When and why.
         error: String,

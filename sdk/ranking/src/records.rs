@@ -11,7 +11,7 @@ use crate::words::each_word;
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.5;
 
-/// An index of the words of records, each of which has `N` fields.
+/// An index of records with `N` fields each: which words occur in which record.
 #[derive(Debug, Clone, Default)]
 pub struct Records<const N: usize> {
     /// The records that have a stem, each with how often its fields have it.

@@ -172,7 +172,7 @@ async fn a_slow_memory_is_cancelled_at_the_end_and_loses_no_turn() {
     assert_eq!(memory.notes(), ["storing 1", "cancelled 1"]);
     let kept = process.store.outbox().unwrap();
     assert_eq!((kept.len(), kept[0].attempts, kept[0].state), (1, 0, QueueState::Waiting { due_at: 0 }));
-    // Whoever looks learns why it waits.
+    // The reason is stored for people.
     assert!(kept[0].error.as_ref().is_some_and(|why| why.contains("cut the call off")), "{:?}", kept[0].error);
 }
 
