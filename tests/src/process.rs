@@ -198,6 +198,11 @@ impl Running {
         self.stdout.so_far()
     }
 
+    /// Its standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.so_far()
+    }
+
     /// Kills it, like `kill -9`.
     #[track_caller]
     pub fn kill(mut self) -> Output {

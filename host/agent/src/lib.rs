@@ -116,7 +116,7 @@ pub use session::{Begin, SessionHandle, SessionRules};
 pub use sessions::{OpenNumber, Sessions};
 pub use shelf::{Room, ShelfSettings, ToolIndex};
 pub use shell_hooks::{HookEntry, HookError, HookFlaw, SHELL_HOOKS, ShellHook};
-pub use skills::{InapplicableSkill, OfferedSkill, SkillCommands, SkillGuard, SkillSettings, SkillText};
+pub use skills::{InapplicableSkill, OfferedSkill, SkillCommands, SkillGuard, SkillSettings, SkillText, filled_skill};
 pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
 pub use toolbox::{own_tools, unusable};
 pub use warming::WARMING;

@@ -62,6 +62,20 @@ impl SkillGuard {
     pub fn new(judge: impl Fn(&SkillText<'_>) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(judge))
     }
+
+    /// Judges a text.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not loaded.
+    pub fn judge(&self, text: &SkillText<'_>) -> Result<(), String> {
+        (self.0)(text)
+    }
+}
+
+/// The text of a skill for another agent: with its user's arguments, and the path of the skill's folder.
+pub fn filled_skill(text: &SkillText<'_>, arguments: &str) -> String {
+    arguments::substituted(text.content, arguments).replace(FOLDER, text.folder)
 }
 
 impl std::fmt::Debug for SkillGuard {
@@ -315,7 +329,10 @@ impl SkillCatalog {
         })?;
         if let Some(folder) = &Declared::of(skill).folder {
             let text = SkillText { folder, file: &file, content: &document.content };
-            (self.settings.guard.0)(&text).map_err(|why| format!("the skill `{}` is not loaded: {why}", skill.name))?;
+            self.settings
+                .guard
+                .judge(&text)
+                .map_err(|why| format!("the skill `{}` is not loaded: {why}", skill.name))?;
         }
         Ok(document)
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, Room,
-    SHELL_HOOKS, SearchSettings, ServedModel, Settings, ShelfSettings, ShellHook, SkillSettings, TaskModels,
+    SHELL_HOOKS, SearchSettings, ServedModel, Settings, ShelfSettings, ShellHook, SkillGuard, SkillSettings,
+    TaskModels,
 };
 use hermes_capabilities::process::{SandboxMode, SandboxRules};
 use hermes_checkpoints::Limits;
@@ -256,6 +257,11 @@ impl Setup {
         SkillInstaller::new(self.home.path())
     }
 
+    /// Judges the texts of skills before they are loaded.
+    pub fn skill_guard(&self) -> SkillGuard {
+        crate::skills::guard(self.skill_installer(), &self.home.skills())
+    }
+
     /// All plugins, bundled and installed. An interrupted change of an installed plugin is finished first.
     pub fn catalog(&self) -> Catalog {
         self.finish_interrupted_change();
@@ -345,7 +351,7 @@ impl Setup {
                     let environment = self.environment.clone();
                     Variables::new(move |name| environment.var(name))
                 },
-                guard: crate::skills::guard(self.skill_installer(), &self.home.skills()),
+                guard: self.skill_guard(),
             },
             sandbox: self.sandbox(),
             checkpoints: self.checkpoints(),

@@ -62,7 +62,7 @@ pub(crate) enum McpCommand {
     Login(McpLoginArguments),
     /// End the login to a server
     Logout(McpLogoutArguments),
-    /// Offer sessions, search and memory to another agent, over standard input and output
+    /// Offer sessions, search, memory and skills to another agent, over standard input and output or HTTP
     Serve(ServeArguments),
 }
 
@@ -72,6 +72,12 @@ pub(crate) struct ServeArguments {
     /// Let the other agent change the notes of the memory too
     #[arg(long)]
     allow_writes: bool,
+    /// Answer programs of this machine over HTTP, at this port of 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "8931")]
+    http: Option<u16>,
+    /// Answer requests without a token too: every user and every program of this machine
+    #[arg(long, requires = "http")]
+    open: bool,
 }
 
 /// A server to add.

@@ -3,7 +3,7 @@
 //! [`Server`] is one server in one session: it connects in the background, lists tools, calls them, and connects again after a
 //! failure. [`Front`] is what a server may want of its session. This crate knows nothing of plugins, prompts or approvals: the
 //! agent makes tools of what servers offer, and decides which of them run. [`serve`] answers other agents over two streams with
-//! what an [`Offer`] has.
+//! what an [`Offer`] has, and [`serve_web`] over HTTP.
 //!
 //! Everything that the other side sends is untrusted and bounded: see [`limits`].
 
@@ -47,5 +47,5 @@ pub use listing::{Change, ListedTool, Listing};
 pub use name::{is_server_name, login_name, tool_name};
 pub use said::Said;
 pub use sampling::{Author, Sampled, Sampling};
-pub use serve::{Offer, OwnResource, OwnTool, ServeError, serve};
+pub use serve::{Offer, OwnPrompt, OwnResource, OwnTool, PATH, ServeError, serve, serve_web};
 pub use server::{Condition, Found, Server, try_once};

@@ -1,7 +1,9 @@
-//! Hermes as a server: it answers another agent over two streams.
+//! Hermes as a server: it answers another agent over two streams, or many over HTTP on loopback.
 //!
 //! The client is a program that the user trusts with what is offered, but its requests come from a model. So a request is
 //! bounded, and so is the number of requests at a time: what is beyond waits in the pipe, not in memory.
+
+mod web;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,10 +11,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, GetExtensions as _,
-    Implementation, JsonObject, JsonRpcMessage, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-    ResourceContents, ResourceTemplate, ResourcesCapability, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
-    ToolsCapability,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject, JsonRpcMessage,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    Prompt, PromptArgument, PromptMessage, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ResourcesCapability, Role, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations, ToolsCapability,
 };
 use rmcp::service::{RequestContext, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -27,6 +30,8 @@ use tokio::time::timeout;
 use crate::bounded::lines;
 use crate::error::line;
 use crate::limits;
+
+pub use self::web::{PATH, serve_web};
 
 /// A tool that Hermes offers.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +55,18 @@ pub struct OwnResource {
     pub name: String,
 }
 
+/// A prompt that Hermes offers: a text that the user of the client chooses, with words of their own in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPrompt {
+    /// Its name.
+    pub name: String,
+    /// When it helps.
+    pub description: String,
+}
+
+/// The argument of each prompt: what its user writes behind the name.
+const ARGUMENTS: &str = "arguments";
+
 /// What Hermes offers to other agents. Its texts are within limits of their own.
 #[async_trait]
 pub trait Offer: Send + Sync + 'static {
@@ -65,6 +82,10 @@ pub trait Offer: Send + Sync + 'static {
     fn templates(&self) -> Vec<OwnResource>;
     /// Reads a text by its address, or says why there is none.
     async fn read(&self, uri: &str) -> Result<String, String>;
+    /// The prompts.
+    async fn prompts(&self) -> Result<Vec<OwnPrompt>, String>;
+    /// The text of a prompt with these words of its user, or why there is none.
+    async fn prompt(&self, name: &str, arguments: &str) -> Result<String, String>;
 }
 
 /// Why Hermes does not answer as a server.
@@ -145,14 +166,19 @@ struct Paced<T> {
 
 /// An error with the words that other programs know: the library says only the name of a method that it does not have.
 fn in_standard_words(mut item: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage<RoleServer> {
-    const UNKNOWN: &str = "Method not found";
     if let JsonRpcMessage::Error(error) = &mut item
         && error.error.code == ErrorCode::METHOD_NOT_FOUND
-        && !error.error.message.starts_with(UNKNOWN)
+        && let Some(message) = standard_words(&error.error.message)
     {
-        error.error.message = format!("{UNKNOWN}: {}", error.error.message).into();
+        error.error.message = message.into();
     }
     item
+}
+
+/// The message of an error about an unknown method, if it has not these words yet.
+fn standard_words(message: &str) -> Option<String> {
+    const UNKNOWN: &str = "Method not found";
+    (!message.starts_with(UNKNOWN)).then(|| format!("{UNKNOWN}: {message}"))
 }
 
 /// The answer to a request that is too long to be read.
@@ -220,6 +246,7 @@ impl ServerHandler for Desk {
         let mut capabilities = ServerCapabilities::default();
         capabilities.tools = Some(ToolsCapability::default());
         capabilities.resources = Some(ResourcesCapability::default());
+        capabilities.prompts = Some(PromptsCapability::default());
         let name = Implementation::new("hermes", env!("CARGO_PKG_VERSION")).with_title("Hermes");
         ServerConfig::new(capabilities).with_server_info(name).with_instructions(self.offer.instructions())
     }
@@ -279,6 +306,30 @@ impl ServerHandler for Desk {
         let text = text.map_err(|why| ErrorData::resource_not_found(why, None))?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri).with_mime_type(TEXT)]).into())
     }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let found = within(self.offer.prompts()).await?;
+        let found = found.map_err(|why| ErrorData::internal_error(why, None))?;
+        let argument = PromptArgument::new(ARGUMENTS).with_description("What to do with it.").with_required(false);
+        let prompt = |it: OwnPrompt| Prompt::new(it.name, Some(it.description), Some(vec![argument.clone()]));
+        Ok(ListPromptsResult::with_all_items(found.into_iter().map(prompt).collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
+        let arguments = arguments.and_then(Value::as_str).unwrap_or_default();
+        let text = within(self.offer.prompt(&request.name, arguments)).await?;
+        let text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+    }
 }
 
 /// The type of all texts.
@@ -307,7 +358,7 @@ mod tests {
 
     /// Repeats texts, and counts calls that wait.
     #[derive(Default)]
-    struct Parrot {
+    pub(super) struct Parrot {
         waiting: AtomicUsize,
     }
 
@@ -343,6 +394,14 @@ mod tests {
 
         async fn read(&self, uri: &str) -> Result<String, String> {
             Err(format!("there is no {uri}"))
+        }
+
+        async fn prompts(&self) -> Result<Vec<OwnPrompt>, String> {
+            Ok(vec![OwnPrompt { name: "sing".to_owned(), description: "Sings.".to_owned() }])
+        }
+
+        async fn prompt(&self, name: &str, arguments: &str) -> Result<String, String> {
+            Ok(format!("{name}: {arguments}"))
         }
     }
 

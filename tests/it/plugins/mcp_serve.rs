@@ -23,8 +23,8 @@ impl Client {
         assert_eq!(info["result"]["serverInfo"]["name"], "hermes");
         assert!(info["result"]["instructions"].as_str().is_some_and(|text| text.contains("never instructions")));
         client.running.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        let unknown = client.ask("prompts/list", json!({}));
-        assert_eq!(unknown["error"], json!({ "code": -32601, "message": "Method not found: prompts/list" }));
+        let unknown = client.ask("completion/complete", json!({}));
+        assert_eq!(unknown["error"], json!({ "code": -32601, "message": "Method not found: completion/complete" }));
         client
     }
 
@@ -198,6 +198,65 @@ fn hermes_uses_itself_as_a_server() {
     let messages = turn.messages();
     let result = messages.last().and_then(|message| message["content"].as_str().map(str::to_owned)).unwrap_or_default();
     assert!(result.contains("penguins") && result.contains("They swim."), "{result}");
+}
+
+/// `hermes mcp serve --http` with the address that it printed.
+fn over_http(home: &Home, flags: &[&str]) -> (Running, String) {
+    let arguments: Vec<&str> = ["mcp", "serve", "--http", "0"].into_iter().chain(flags.iter().copied()).collect();
+    let serving = home.hermes(&arguments).spawn();
+    serving.wait_for_stderr("/mcp for programs");
+    let said = serving.stderr();
+    let address = said.split_whitespace().find(|word| word.starts_with("http://")).expect("it names its address");
+    (serving, address.to_owned())
+}
+
+#[test]
+fn another_hermes_reads_conversations_and_skills_over_http_with_the_token() {
+    let server = Server::answering(|_, _| Reply::text("They swim."));
+    let theirs = home_with_turns(&server, 1);
+    let skill = "---\nname: tea\ndescription: Brews tea.\n---\nBrew $ARGUMENTS with ${HERMES_SKILL_DIR}/kettle.\n";
+    theirs.write("skills/tea/SKILL.md", skill);
+    theirs.write("skills/broken/SKILL.md", "no front matter");
+    let (_serving, address) = over_http(&theirs, &[]);
+    let header = format!("Authorization: Bearer {}", theirs.read("mcp/serve.token").trim());
+
+    let model = Server::scripted([
+        Reply::calls([
+            Call::new("a", "mcp_theirs_sessions_search", &json!({"query": "penguins"})),
+            Call::new("b", "mcp_theirs_list_prompts", &json!({})),
+            Call::new("c", "mcp_theirs_get_prompt", &json!({"name": "tea", "arguments": {"arguments": "green tea"}})),
+        ]),
+        Reply::text("Done."),
+    ]);
+    let home = Home::with(&model);
+    home.set("approvals.allow", json!(["theirs"]));
+    let add = ["mcp", "add", "theirs", "--url", &address];
+    let without = ["mcp", "add", "locked", "--url", &address];
+    home.hermes(&without).run().success().says(&["it wants a login"]);
+    home.hermes(&[&add[..], &["--header", &header]].concat()).run().success().says(&["with 5 tools"]);
+    home.hermes(&["-z", "ask"]).run().success();
+    let turn = model.last_turn();
+    let results: Vec<&str> = turn.messages().iter().filter_map(|message| message["content"].as_str()).collect();
+    let folder = theirs.path().join("skills/tea").display().to_string();
+    for expected in ["They swim.", "Brews tea.", &format!("Brew green tea with {folder}/kettle.")] {
+        assert!(results.iter().any(|result| result.contains(expected)), "{expected}: {results:#?}");
+    }
+    assert!(!results.iter().any(|result| result.contains("broken")), "{results:#?}");
+    // The next start has the same token.
+    let (_serving, address) = over_http(&theirs, &[]);
+    let again = ["mcp", "add", "again", "--url", &address, "--header", &header];
+    home.hermes(&again).run().success().says(&["with 5 tools"]);
+    // Without a token, a line says what that means.
+    let (open, address) = over_http(&theirs, &["--open"]);
+    assert!(open.stderr().contains("every user and every program of this machine can read your conversations"));
+    home.hermes(&["mcp", "add", "open", "--url", &address]).run().success().says(&["with 5 tools"]);
+    // A token of a few letters could be guessed.
+    theirs.write("mcp/serve.token", "secret");
+    theirs
+        .hermes(&["mcp", "serve", "--http", "0"])
+        .run()
+        .refused()
+        .says(&["serve.token", "16 or more visible letters"]);
 }
 
 mod attack {

@@ -256,6 +256,20 @@ fn a_plain_terminal_knows_pastes_too_and_a_dumb_one_runs_nothing() {
     assert!(!home.workspace().join("other").exists());
 }
 
+/// The line editor reads all keys that have come, also those behind the end of a line. It once dropped them.
+#[test]
+fn a_plain_terminal_loses_no_line_that_came_with_another() {
+    let server = Server::answering(|_, _| Reply::text("I see."));
+    let home = Home::with(&server);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("One.\rTwo.\r/exit\r");
+    assert!(terminal.wait().success());
+    let said: Vec<String> =
+        home.messages().iter().filter(|it| it["role"] == "user").map(|it| it["content"].to_string()).collect();
+    assert_eq!(said, ["\"One.\"", "\"Two.\""]);
+}
+
 #[test]
 fn a_plain_terminal_has_both_and_a_pipe_runs_nothing() {
     let server = Server::answering(|_, _| Reply::text("I see."));

@@ -1,12 +1,16 @@
-//! `hermes mcp serve`: answers another agent over standard input and output until it closes the input.
+//! `hermes mcp serve`: answers another agent over standard input and output until it closes the input, or many over HTTP on loopback.
 //!
 //! Standard output carries the protocol only. What the user should read goes to standard error, and the log to its file.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
+use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hermes_mcp::ServeError;
+use hermes_mcp::{Offer, PATH, ServeError};
+use hermes_private_files::{create_folder, read_text, write_whole};
+use tokio::net::TcpListener;
 
 use super::ServeArguments;
 use super::offer::HermesOffer;
@@ -14,6 +18,9 @@ use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::logging;
+
+/// The most bytes of the file with the token, and the fewest letters of a token.
+const TOKEN: (u64, usize) = (4 << 10, 16);
 
 pub(super) async fn run(
     setup: Setup,
@@ -24,14 +31,17 @@ pub(super) async fn run(
     if let Err(error) = logging::start(verbose, Some(&setup.home)) {
         console.warning(&format!("{} cannot be written: {error}", setup.home.logs().display()));
     }
-    if std::io::stdin().is_terminal() {
+    let offer = Arc::new(HermesOffer::new(&setup, arguments.allow_writes, console));
+    if let Some(port) = arguments.http {
+        return over_http(&setup, offer, port, arguments.open, console).await;
+    }
+    if io::stdin().is_terminal() {
         console.note(
             "this speaks the Model Context Protocol with another agent: put `hermes mcp serve` into its configuration as the \
              program of a server; Ctrl-D ends it",
         );
     }
-    let offer = HermesOffer::new(&setup, arguments.allow_writes, console);
-    let served = hermes_mcp::serve(Arc::new(offer), tokio::io::stdin(), tokio::io::stdout()).await;
+    let served = hermes_mcp::serve(offer, tokio::io::stdin(), tokio::io::stdout()).await;
     served.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let fix = match error {
             ServeError::Protocol(_) => "start it as a server of a client of the Model Context Protocol, over stdio",
@@ -39,4 +49,64 @@ pub(super) async fn run(
         };
         Failure::new(Kind::General, "the server ended", error.to_string(), fix)
     })
+}
+
+async fn over_http(
+    setup: &Setup,
+    offer: Arc<dyn Offer>,
+    port: u16,
+    is_open: bool,
+    console: Console,
+) -> Result<ExitCode, Failure> {
+    setup.own()?;
+    let file = setup.home.path().join("mcp").join("serve.token");
+    let token = match is_open {
+        true => None,
+        false => Some(token(&file).map_err(|error| unusable(&file, &error))?),
+    };
+    let listened = async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        Ok((listener.local_addr()?, listener))
+    };
+    let (address, listener) = listened.await.map_err(|error: io::Error| {
+        let fix = "end the program that uses the port, or choose another one with `--http PORT`";
+        Failure::new(Kind::General, format!("the port {port} cannot be used"), error.to_string(), fix)
+    })?;
+    console.note(&format!("serving on http://{address}{PATH} for programs of this machine; Ctrl-C ends it"));
+    console.note(&match is_open {
+        true => "without a token, every user and every program of this machine can read your conversations".to_owned(),
+        false => {
+            format!("requests need the header `Authorization: Bearer TOKEN`, with the token in {}", file.display())
+        }
+    });
+    let served = hermes_mcp::serve_web(offer, listener, token).await;
+    served
+        .map(|()| ExitCode::SUCCESS)
+        .map_err(|error| Failure::new(Kind::General, "the server ended", error.to_string(), "start it again"))
+}
+
+/// The token in the file. The first server makes it, so that a client's configuration stays right.
+fn token(file: &Path) -> io::Result<String> {
+    let kept = match read_text(file, TOKEN.0) {
+        Ok(kept) => kept.trim().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+            let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            create_folder(file.parent().unwrap_or(Path::new(".")))?;
+            write_whole(file, format!("{token}\n").as_bytes())?;
+            return Ok(token);
+        }
+        Err(error) => return Err(error),
+    };
+    if kept.len() < TOKEN.1 || !kept.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let why = format!("its token has not {} or more visible letters", TOKEN.1);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(kept)
+}
+
+fn unusable(file: &Path, error: &io::Error) -> Failure {
+    let fix = "remove the file, and the next start makes a new token";
+    Failure::new(Kind::General, format!("{} cannot be used", file.display()), error.to_string(), fix)
 }

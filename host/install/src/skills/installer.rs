@@ -371,13 +371,18 @@ impl SkillInstaller {
         Ok(found)
     }
 
+    /// The path of a skill's folder.
+    pub fn folder_of(&self, found: &FoundSkill) -> PathBuf {
+        self.places.folder.join(&found.folder)
+    }
+
     /// The files of a skill in the user's folder.
     ///
     /// # Errors
     ///
     /// When it cannot be read, or is beyond the limits of a skill.
     pub fn files(&self, found: &FoundSkill) -> Result<Vec<SkillFile>, SkillFlaw> {
-        own_contents(&self.places.folder.join(&found.folder))
+        own_contents(&self.folder_of(found))
     }
 
     /// The files of the skill in a folder directly below the user's skills.
