@@ -3,7 +3,7 @@
 
     cargo build --bin hermes
     npm install --prefix /tmp/suite @modelcontextprotocol/conformance@0.2.0-alpha.12     # needs Node 22
-    python3 tests/conformance/mcp.py --suite /tmp/suite [--node NODE] [--hermes target/debug/hermes] [SCENARIO …]
+    python3 tests/conformance/mcp.py --suite /tmp/suite [--node NODE] [--hermes target/debug/hermes] [SCENARIO[@VERSION] …]
 
 The suite starts a server and this program again, as its client, with the address of the server. The client is Hermes with a home
 of its own: `hermes mcp login`, with a browser that agrees at once, and then a session whose scripted model calls each tool once.
@@ -32,7 +32,12 @@ auth/token-endpoint-auth-basic auth/token-endpoint-auth-post auth/token-endpoint
 auth/2025-03-26-oauth-metadata-backcompat auth/2025-03-26-oauth-endpoint-fallback
 auth/resource-mismatch auth/offline-access-scope auth/offline-access-not-supported
 auth/iss-supported auth/iss-not-advertised auth/iss-supported-missing auth/iss-wrong-issuer auth/iss-unexpected
-auth/iss-normalized auth/metadata-issuer-mismatch json-schema-ref-no-deref""".split()
+auth/iss-normalized auth/metadata-issuer-mismatch json-schema-ref-no-deref
+json-schema-2020-12-preservation@2025-11-25
+tools_call@2026-07-28 request-metadata@2026-07-28 http-standard-headers@2026-07-28 http-custom-headers@2026-07-28
+http-invalid-tool-headers@2026-07-28 sep-2322-client-request-state@2026-07-28 json-schema-ref-no-deref@2026-07-28
+auth/metadata-default@2026-07-28 auth/scope-step-up@2026-07-28 auth/scope-retry-limit@2026-07-28
+auth/authorization-server-migration@2026-07-28""".split()
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -53,7 +58,7 @@ class Model(http.server.BaseHTTPRequestHandler):
                     "index": at,
                     "id": f"call_{at}",
                     "type": "function",
-                    "function": {"name": tool["name"], "arguments": json.dumps(arguments(tool["parameters"]))},
+                    "function": {"name": tool["name"], "arguments": json.dumps(arguments(tool, tools))},
                 }
                 for at, tool in enumerate(tools)
             ]
@@ -72,7 +77,16 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
-def arguments(schema):
+def arguments(tool, tools):
+    """Those that the suite wants, or the required ones."""
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+    for call in context.get("toolCalls", []):
+        if tool["name"] == f"mcp_suite_{call['name']}":
+            return call["arguments"]
+    if tool["name"] == "mcp_suite_json_schema_echo":
+        # The suite compares what the model saw.
+        return {"schema": next(other["parameters"] for other in tools if other["name"] != tool["name"])}
+    schema = tool["parameters"]
     values = {"number": 2, "integer": 2, "string": "text", "boolean": True, "array": [], "object": {}}
     properties = schema.get("properties", {})
     return {name: values.get(properties[name].get("type"), "text") for name in schema.get("required", [])}
@@ -128,11 +142,15 @@ def scenario(name, suite, node, hermes):
     """A row of the table: what the suite says."""
     command = f"{sys.executable} {os.path.abspath(__file__)} --hermes {hermes} --client"
     program = pathlib.Path(suite, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
-    asked = [node, str(program), "client", "--command", command, "--scenario", name, "--timeout", "90000", "--verbose"]
+    plain, _, version = name.partition("@")
+    asked = [node, str(program), "client", "--command", command, "--scenario", plain, "--timeout", "90000", "--verbose"]
+    asked += ["--spec-version", version] if version else []
     ran = subprocess.run(asked, capture_output=True, text=True)
     text = ran.stdout + ran.stderr
     counts = re.search(r"Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings", text)
     verdict = "no result" if not counts else f"{counts[1]} of {counts[2]} checks, {counts[3]} failed, {counts[4]} warnings"
+    if counts and counts[2] == "0":
+        return name, "does not apply", verdict, text
     if counts is None or counts[3] != "0" or (ran.returncode != 0 and counts[4] == "0"):
         return name, "fails", verdict, text
     return name, "passes" if counts[4] == "0" else "passes with a warning", verdict, text
@@ -162,7 +180,9 @@ def main():
         work = lambda name: scenario(name, given.suite, given.node, hermes)
         for name, outcome, verdict, text in pool.map(work, given.scenarios or SCENARIOS):
             failed |= outcome == "fails"
-            print(f"| `{name}` | {outcome} | {verdict} |", flush=True)
+            shown = "` at ".join(name.split("@"))
+            shown = f"`{shown}" if "@" in name else f"`{shown}`"
+            print(f"| {shown} | {outcome} | {verdict} |", flush=True)
             if given.scenarios:
                 print(text, file=sys.stderr)
     sys.exit(failed)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorData, GetPromptRequest,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, GetPromptRequest,
     GetPromptRequestParams, JsonObject, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
     ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ReadResourceRequest, ReadResourceRequestParams,
     RequestId, ServerCapabilities,
@@ -18,13 +18,15 @@ use rmcp::{Peer, RoleClient};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::annotated::Annotated;
 use crate::content::Answer;
 use crate::definition::{Endpoint, ServerDefinition};
 use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
 use crate::handler::{Calls, Handler};
+use crate::input::{Given, Wanted};
 use crate::listing::Listing;
-use crate::mended::{carried, of_call, words};
+use crate::mended::{carried, words};
 use crate::said::Said;
 use crate::{limits, program, web};
 
@@ -71,6 +73,7 @@ pub(crate) struct Connection {
     definition: Arc<ServerDefinition>,
     calls: Arc<Calls>,
     era: Era,
+    annotated: Annotated,
 }
 
 /// A list of a server.
@@ -156,15 +159,17 @@ impl Connection {
         speaks_later: bool,
     ) -> Result<Self, Cause> {
         let (first, second) = if speaks_later { (Era::Later, Era::First) } else { (Era::First, Era::Later) };
-        match Self::open_in(definition, handler(), said, first).await {
-            Ok(opened) => Ok(opened),
-            // Some servers speak only as their first message did, so it is started again. One that spoke later versions before may be another
-            // release now, and may end at a message that it does not know.
-            Err(error) if speaks_later || matches!(error, NotGreeted::OtherEra(_)) => {
-                Self::open_in(definition, handler(), said, second).await.map_err(NotGreeted::into_cause)
+        let refused = match Self::open_in(definition, handler(), said, first).await {
+            Ok(opened) => return Ok(opened),
+            Err(NotGreeted::Refused(cause)) => cause,
+            // One that spoke later versions before may be another release now, and some end at a message that they do not know.
+            Err(NotGreeted::For(cause)) if speaks_later || matches!(cause, Cause::Ended(_)) && !said.names_error() => {
+                cause
             }
-            Err(error) => Err(error.into_cause()),
-        }
+            Err(NotGreeted::For(cause)) => return Err(cause),
+        };
+        // Some servers speak only as their first message did, so it is started again. If that fails too, the first reason counts.
+        Self::open_in(definition, handler(), said, second).await.map_err(|_| refused)
     }
 
     async fn open_in(
@@ -173,7 +178,7 @@ impl Connection {
         said: &Said,
         era: Era,
     ) -> Result<Self, NotGreeted> {
-        let flow = Flow::new();
+        let (flow, annotated) = (Flow::new(), Annotated::default());
         let calls = Arc::clone(&handler.calls);
         let service = match &definition.endpoint {
             Endpoint::Program(program) => {
@@ -185,15 +190,15 @@ impl Connection {
                     NotGreeted::For(cause) => {
                         NotGreeted::For(program::hinted(&definition.name, program, &base, said, cause))
                     }
-                    other => other,
+                    refused => refused,
                 })?
             }
             Endpoint::Web(address) => {
-                let transport = web::transport(definition, address, &handler.front, &flow)?;
+                let transport = web::transport(definition, address, &handler.front, &flow, &annotated)?;
                 greet(definition, &flow, transport, handler, era).await?
             }
         };
-        Ok(Self { service, flow, definition: Arc::clone(definition), calls, era })
+        Ok(Self { service, flow, definition: Arc::clone(definition), calls, era, annotated })
     }
 
     /// What the server offers.
@@ -206,7 +211,7 @@ impl Connection {
         let has_others = names(|it| it.resources.is_some() || it.prompts.is_some());
         // What is beyond is only counted, so that a server cannot fill the memory.
         let most = 4 * limits::TOOLS;
-        let tools = if has_tools {
+        let mut tools = if has_tools {
             self.pages(List::Tools, most).await?
         } else if has_others {
             Pages::default()
@@ -214,13 +219,23 @@ impl Connection {
             Pages { oddity: Some(NO_CAPABILITY.to_owned()), ..Pages::default() }
         };
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
+        let is_marked = self.has_later_rules() && matches!(self.definition.endpoint, Endpoint::Web(_));
+        let against_rules = if is_marked { self.annotated.learn(&mut tools.entries) } else { Vec::new() };
         let mut listing = Listing::new(software, tools.entries, tools.all, &self.definition.tools);
+        listing.left_out.extend(against_rules);
         listing.left_out.extend(tools.oddity);
         if has_tools && tools.all == 0 && listing.left_out.is_empty() && !has_resources && !has_prompts {
             listing.left_out.push("it has no tools: its list of them is empty".to_owned());
         }
         let is_later = self.era == Era::Later;
         Ok(Listing { resources: has_resources, prompts: has_prompts, is_later, ..listing })
+    }
+
+    /// Whether the rules of the versions since 2026-07-28 hold. Some servers answer `initialize` with such a version.
+    fn has_later_rules(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        let has = |version: &ProtocolVersion| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str();
+        self.era == Era::Later || info.as_ref().is_some_and(|info| has(&info.protocol_version))
     }
 
     /// The entries of a list, page by page, and no more than so many. A list ends when a cursor comes again.
@@ -270,6 +285,19 @@ impl Connection {
         carried(answered.map_err(failed)?).ok_or_else(no_answer)
     }
 
+    /// The same for a request that a server of the later versions may answer with requests of its own: it gets what it wants to know, and is
+    /// asked again.
+    async fn ask_with_input(&self, request: impl Fn(Given) -> ClientRequest) -> Result<Value, Cause> {
+        let mut given = Given::default();
+        for round in 0..limits::ROUNDS {
+            let result = self.ask(request(given)).await?;
+            let wanted = if self.has_later_rules() { Wanted::of(&result) } else { None };
+            let Some(wanted) = wanted else { return Ok(result) };
+            given = wanted.given(self.service.service(), round).await.map_err(Cause::Refused)?;
+        }
+        Err(Cause::Protocol(format!("it asked for further input {} times in a row", limits::ROUNDS)))
+    }
+
     /// Whether it has resources, or may have some later. Many servers say that they offer resources and have none.
     async fn has_resources(&self) -> bool {
         let info = self.service.peer().peer_info();
@@ -311,19 +339,28 @@ impl Connection {
     async fn answer(&self, request: &Request) -> Result<Answer, Cause> {
         match request {
             Request::Tool(tool, arguments) => {
-                let parameters = CallToolRequestParams::new(tool.clone()).with_arguments(arguments.clone());
-                let result = self.service.call_tool(parameters).await.map_err(|error| self.cause(&error))?;
-                Answer::of(of_call(result).ok_or_else(no_answer)?).map_err(Cause::Refused)
+                let result = self.ask_with_input(|given| {
+                    let mut parameters = CallToolRequestParams::new(tool.clone()).with_arguments(arguments.clone());
+                    (parameters.input_responses, parameters.request_state) = (given.responses, given.state);
+                    ClientRequest::CallToolRequest(CallToolRequest::new(parameters))
+                });
+                Answer::of(result.await?).map_err(Cause::Refused)
             }
             Request::ReadResource(uri) => {
-                let parameters = ReadResourceRequestParams::new(uri.clone());
-                let result = self.ask(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(parameters))).await;
-                Ok(Answer::of_resource(result?))
+                let result = self.ask_with_input(|given| {
+                    let mut parameters = ReadResourceRequestParams::new(uri.clone());
+                    (parameters.input_responses, parameters.request_state) = (given.responses, given.state);
+                    ClientRequest::ReadResourceRequest(ReadResourceRequest::new(parameters))
+                });
+                Ok(Answer::of_resource(result.await?))
             }
             Request::GetPrompt(name, arguments) => {
-                let parameters = GetPromptRequestParams::new(name.clone()).with_arguments(arguments.clone());
-                let prompt = self.ask(ClientRequest::GetPromptRequest(GetPromptRequest::new(parameters))).await;
-                Ok(Answer::of_prompt(prompt?))
+                let prompt = self.ask_with_input(|given| {
+                    let mut parameters = GetPromptRequestParams::new(name.clone()).with_arguments(arguments.clone());
+                    (parameters.input_responses, parameters.request_state) = (given.responses, given.state);
+                    ClientRequest::GetPromptRequest(GetPromptRequest::new(parameters))
+                });
+                Ok(Answer::of_prompt(prompt.await?))
             }
             Request::ListResources => {
                 let mut resources = self.pages(List::Resources, limits::ENTRIES).await?;
@@ -400,33 +437,13 @@ impl Era {
             Self::Later => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
         }
     }
-
-    /// Whether an error means that the server speaks only versions of the other era.
-    fn is_refused_by(self, error: &ErrorData) -> bool {
-        let named = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
-        match self {
-            Self::First => named.is_some_and(|named| {
-                let later = ProtocolVersion::V_2026_07_28.as_str();
-                named.iter().filter_map(Value::as_str).any(|version| version >= later)
-            }),
-            // Whatever it says, it does not know the method or the version any more.
-            Self::Later => true,
-        }
-    }
 }
 
 /// Why there is no connection.
 enum NotGreeted {
-    /// The server speaks the versions of the other era.
-    OtherEra(Cause),
+    /// The server answered the greeting with an error. It may speak only the versions of the other era: what it says then is its own matter.
+    Refused(Cause),
     For(Cause),
-}
-
-impl NotGreeted {
-    fn into_cause(self) -> Cause {
-        let (Self::OtherEra(cause) | Self::For(cause)) = self;
-        cause
-    }
 }
 
 impl From<Cause> for NotGreeted {
@@ -448,9 +465,7 @@ async fn greet<T: Transport<RoleClient> + 'static>(
         let _ = timeout(FAREWELL, flow.closed()).await;
     }
     greeted.map_err(|error| match &error {
-        ClientInitializeError::JsonRpcError(error) if era.is_refused_by(error) => {
-            NotGreeted::OtherEra(Cause::Refused(line(&error.message)))
-        }
+        ClientInitializeError::JsonRpcError(error) => NotGreeted::Refused(Cause::Refused(line(&error.message))),
         error => NotGreeted::For(not_greeted(definition, flow, error)),
     })
 }
@@ -458,7 +473,6 @@ async fn greet<T: Transport<RoleClient> + 'static>(
 /// Why a server was not greeted.
 fn not_greeted(definition: &ServerDefinition, flow: &Flow, error: &ClientInitializeError) -> Cause {
     match error {
-        ClientInitializeError::JsonRpcError(error) => Cause::Refused(line(&error.message)),
         ClientInitializeError::TransportError { error, .. } if matches!(definition.endpoint, Endpoint::Web(_)) => {
             web::cause(definition, error)
         }

@@ -34,6 +34,10 @@ impl Answer {
                 other => Ok(Self::of_text(words(&other))),
             };
         };
+        let kind = result.remove("resultType");
+        if kind.as_ref().is_some_and(|kind| kind == "task") {
+            return Err("the server made a task of the call, although Hermes follows none".to_owned());
+        }
         let has_failed = result.get("isError").is_some_and(is_true);
         let is_of_protocol = ["content", "structuredContent", "isError"].iter().any(|name| result.contains_key(*name));
         let structured = result.remove("structuredContent");

@@ -126,6 +126,51 @@ impl Handler {
         }
     }
 
+    /// The folders that the server may work in.
+    pub(crate) fn roots(&self) -> ListRootsResult {
+        let mut folders = self.front.roots();
+        // A server of files takes the roots for all that it may touch, whatever its arguments say.
+        folders.extend(self.folders.iter().filter(|folder| !folders.contains(folder)).cloned().collect::<Vec<_>>());
+        let urls = folders.iter().filter_map(|folder| Url::from_directory_path(folder).ok());
+        // Without the slash at the end, as other clients write it.
+        let roots = urls.map(|url| Root::new(url.as_str().trim_end_matches('/')));
+        ListRootsResult::new(roots.collect())
+    }
+
+    /// Asks the user for the server.
+    pub(crate) async fn elicit(&self, request: ElicitRequestParams) -> ElicitResult {
+        let declined = ElicitResult::new(ElicitationAction::Decline);
+        // Without a call of its tools, a server has nothing to ask.
+        let Some(_asking) = self.calls.ask() else { return declined };
+        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
+            return declined;
+        };
+        let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
+        match fields(&schema) {
+            Some(fields) if self.accepts_defaults && !self.front.is_attended() => match defaults(&fields) {
+                Some(values) => ElicitResult::new(ElicitationAction::Accept).with_content(values.into()),
+                None => declined,
+            },
+            Some(fields) => self.fill(&message, &fields).await,
+            None => {
+                let name = &self.server;
+                self.front.notice(format!(
+                    "the MCP server `{name}` asked for more than plain values, so its question was declined"
+                ));
+                declined
+            }
+        }
+    }
+
+    /// Asks a model for the server, if the user allows it. The error says why not.
+    pub(crate) async fn create(&self, request: CreateMessageRequestParams) -> Result<CreateMessageResult, String> {
+        if !self.samples {
+            let name = &self.server;
+            return Err(format!("the user lets this server ask no model; `mcp_servers.{name}.sampling` allows it"));
+        }
+        self.sample(request).await.map_err(|why| line(&why))
+    }
+
     /// Asks a model for the server.
     async fn sample(&self, request: CreateMessageRequestParams) -> Result<CreateMessageResult, String> {
         // As with questions: without a call of its tools, a server has nothing to ask. The time does not count for the call.
@@ -196,13 +241,7 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let mut folders = self.front.roots();
-        // A server of files takes the roots for all that it may touch, whatever its arguments say.
-        folders.extend(self.folders.iter().filter(|folder| !folders.contains(folder)).cloned().collect::<Vec<_>>());
-        let urls = folders.iter().filter_map(|folder| Url::from_directory_path(folder).ok());
-        // Without the slash at the end, as other clients write it.
-        let roots = urls.map(|url| Root::new(url.as_str().trim_end_matches('/')));
-        Ok(ListRootsResult::new(roots.collect()))
+        Ok(self.roots())
     }
 
     async fn create_elicitation(
@@ -210,27 +249,7 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined = || Ok(ElicitResult::new(ElicitationAction::Decline));
-        // Without a call of its tools, a server has nothing to ask.
-        let Some(_asking) = self.calls.ask() else { return declined() };
-        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
-            return declined();
-        };
-        let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-        match fields(&schema) {
-            Some(fields) if self.accepts_defaults && !self.front.is_attended() => match defaults(&fields) {
-                Some(values) => Ok(ElicitResult::new(ElicitationAction::Accept).with_content(values.into())),
-                None => declined(),
-            },
-            Some(fields) => Ok(self.fill(&message, &fields).await),
-            None => {
-                let name = &self.server;
-                self.front.notice(format!(
-                    "the MCP server `{name}` asked for more than plain values, so its question was declined"
-                ));
-                declined()
-            }
-        }
+        Ok(self.elicit(request).await)
     }
 
     async fn create_message(
@@ -238,12 +257,7 @@ impl ClientHandler for Handler {
         request: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        if !self.samples {
-            let name = &self.server;
-            let why = format!("the user lets this server ask no model; `mcp_servers.{name}.sampling` allows it");
-            return Err(ErrorData::invalid_request(why, None));
-        }
-        self.sample(request).await.map_err(|why| ErrorData::invalid_request(line(&why), None))
+        self.create(request).await.map_err(|why| ErrorData::invalid_request(why, None))
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

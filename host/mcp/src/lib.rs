@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod annotated;
 mod bounded;
 mod confinement;
 mod connection;
@@ -20,6 +21,7 @@ mod form;
 mod front;
 mod handler;
 mod http;
+mod input;
 mod joined;
 mod kept;
 pub mod limits;

@@ -40,6 +40,12 @@ pub const TEXT: usize = 1 << 20;
 pub const IMAGES: usize = 16;
 /// The most entries of a list of resources or prompts.
 pub const ENTRIES: usize = 500;
+/// How often a server may answer one request with requests of its own.
+pub const ROUNDS: u32 = 10;
+/// The most requests in such an answer.
+pub const INPUTS: usize = 16;
+/// The most bytes of a server's state that comes back to it with its next request.
+pub const STATE: usize = 1 << 20;
 /// The most bytes of what a server asks the user.
 pub const QUESTION: usize = 4 << 10;
 /// The most bytes that a server may send to a model at once.

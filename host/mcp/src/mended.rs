@@ -4,7 +4,7 @@
 //! waiting. Here a line becomes JSON if that can be done without a guess about its meaning. A result is handed on as it is, for
 //! those who know what was asked ([`carried`]).
 
-use rmcp::model::{CallToolResult, ServerCapabilities, ServerResult};
+use rmcp::model::{ServerCapabilities, ServerResult};
 use serde_json::{Map, Number, Value, json};
 
 use crate::bounded::Scan;
@@ -46,14 +46,9 @@ pub(crate) fn unreadable(id: &Value, why: &str) -> Value {
 /// What a result says that went through [`messages`].
 pub(crate) fn carried(result: ServerResult) -> Option<Value> {
     match result {
-        ServerResult::CallToolResult(result) => of_call(result),
+        ServerResult::CallToolResult(result) => result.structured_content,
         _ => None,
     }
-}
-
-/// The same for the result of a call.
-pub(crate) fn of_call(result: CallToolResult) -> Option<Value> {
-    result.structured_content
 }
 
 /// A result in a form that the protocol's types take, whatever it is.

@@ -24,6 +24,13 @@ impl Said {
         lines[lines.len().saturating_sub(count)..].iter().map(|text| line(text)).collect()
     }
 
+    /// Whether one of its lines is called an error, or belongs to Python's trace.
+    pub(crate) fn names_error(&self) -> bool {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().collect();
+        of_python(&lines).is_some() || lines.iter().any(|line| is_error(line) || of_npm(line).is_some())
+    }
+
     /// The line that says why the program failed.
     pub(crate) fn reason(&self) -> Option<String> {
         reason(&self.text()).map(|reason| line(&reason))

@@ -10,18 +10,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, GetExtensions as _,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, JsonObject, JsonRpcMessage,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    Prompt, PromptArgument, PromptMessage, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ResourcesCapability, Role, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations, ToolsCapability,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, GetExtensions as _, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    JsonObject, JsonRpcMessage, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, PromptsCapability, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate, ResourcesCapability, Role,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations, ToolsCapability,
 };
 use rmcp::service::{RequestContext, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -303,8 +303,23 @@ impl ServerHandler for Desk {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let text = within(self.offer.read(&request.uri)).await?;
-        let text = text.map_err(|why| ErrorData::resource_not_found(why, None))?;
+        let text = text.map_err(|why| ErrorData::resource_not_found(why, Some(json!({ "uri": request.uri }))))?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri).with_mime_type(TEXT)]).into())
+    }
+
+    /// What the library could not read: a method that it does not know, or parameters of another form than those of its method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        const KNOWN: &[&str] = &["tools/call", "resources/read", "prompts/get"];
+        match KNOWN.contains(&request.method.as_str()) {
+            true => {
+                Err(ErrorData::invalid_params(format!("the parameters of {} cannot be read", request.method), None))
+            }
+            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, within_name(&request.method), None)),
+        }
     }
 
     async fn list_prompts(
@@ -324,8 +339,12 @@ impl ServerHandler for Desk {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let arguments = request.arguments.as_ref().and_then(|arguments| arguments.get(ARGUMENTS));
-        let arguments = arguments.and_then(Value::as_str).unwrap_or_default();
+        let given = request.arguments.unwrap_or_default();
+        if let Some(other) = given.keys().find(|name| *name != ARGUMENTS) {
+            let why = format!("the prompts have no argument `{}`; theirs is `{ARGUMENTS}`", within_name(other));
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let arguments = given.get(ARGUMENTS).and_then(Value::as_str).unwrap_or_default();
         let text = within(self.offer.prompt(&request.name, arguments)).await?;
         let text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
@@ -351,7 +370,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use serde_json::json;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 
     use super::*;
@@ -465,7 +483,14 @@ mod tests {
         let unknown = client.ask(4, "tools/call", json!({ "name": "shout\u{1b}[2J" })).await;
         assert_eq!((&unknown["code"], &unknown["message"]), (&json!(-32602), &json!("there is no tool `shout [2J`")));
         let missing = client.ask(5, "resources/read", json!({ "uri": "file:///etc/passwd" })).await;
-        assert_eq!(missing["message"], "there is no file:///etc/passwd");
+        let (message, data) = (&missing["message"], &missing["data"]["uri"]);
+        assert_eq!((message, data), (&json!("there is no file:///etc/passwd"), &json!("file:///etc/passwd")));
+        let odd = client.ask(7, "prompts/get", json!({ "name": "sing", "arguments": { "song": "x" } })).await;
+        for odd in [json!({}), json!({ "name": "say", "arguments": "text" })] {
+            let refused = client.ask(8, "tools/call", odd.clone()).await;
+            assert_eq!(refused["code"], -32602, "{odd}: {refused}");
+        }
+        assert_eq!(odd["message"], "the prompts have no argument `song`; theirs is `arguments`");
         // Sent before the end, so it is answered.
         client.request(6, "tools/call", json!({ "name": "say", "arguments": { "text": 1 } })).await;
         client.input.shutdown().await.unwrap();

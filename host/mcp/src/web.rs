@@ -10,7 +10,7 @@ use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use rmcp::RoleClient;
-use rmcp::model::ClientJsonRpcMessage;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpClient,
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use url::Url;
 
+use crate::annotated::Annotated;
 use crate::definition::{Endpoint, ServerDefinition, WebAddress};
 use crate::error::{Cause, line};
 use crate::flow::{Flow, Guarded};
@@ -38,6 +39,7 @@ pub(crate) fn transport(
     address: &WebAddress,
     front: &Arc<dyn Front>,
     flow: &Flow,
+    annotated: &Annotated,
 ) -> Result<Guarded<impl Transport<RoleClient> + 'static>, Cause> {
     let unusable = |why: String| Cause::NotReached { address: definition.place(), why };
     let own = address.url.clone();
@@ -64,8 +66,14 @@ pub(crate) fn transport(
     // The user's own key comes first.
     let has_key = address.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
     let front = (!has_key).then(|| Arc::clone(front));
-    let client =
-        WithLogin { client, url: address.url.clone(), front, flow: flow.clone(), reopening: Reopening::default() };
+    let client = WithLogin {
+        client,
+        url: address.url.clone(),
+        front,
+        flow: flow.clone(),
+        annotated: annotated.clone(),
+        reopening: Reopening::default(),
+    };
     let inner = StreamableHttpClientTransport::with_client(client, config);
     Ok(Guarded { inner, flow: flow.clone(), child: None })
 }
@@ -78,6 +86,7 @@ struct WithLogin {
     /// None if the user has set a key.
     front: Option<Arc<dyn Front>>,
     flow: Flow,
+    annotated: Annotated,
     reopening: Reopening,
 }
 
@@ -96,6 +105,23 @@ impl WithLogin {
     }
 }
 
+impl WithLogin {
+    /// What the SDK does not say in headers: the method of the greeting, and marked arguments.
+    fn own_headers(&self, message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> {
+        let ClientJsonRpcMessage::Request(request) = message else { return Vec::new() };
+        match &request.request {
+            ClientRequest::InitializeRequest(_) => {
+                vec![(HeaderName::from_static("mcp-method"), HeaderValue::from_static("initialize"))]
+            }
+            ClientRequest::CallToolRequest(call) => {
+                let arguments = call.params.arguments.as_ref();
+                arguments.map(|arguments| self.annotated.headers(&call.params.name, arguments)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl StreamableHttpClient for WithLogin {
     type Error = reqwest::Error;
 
@@ -105,8 +131,9 @@ impl StreamableHttpClient for WithLogin {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         _: Option<String>,
-        headers: Headers,
+        mut headers: Headers,
     ) -> Posted {
+        headers.extend(self.own_headers(&message));
         let token = self.token(None).await;
         let asker = Asker { session: session.as_deref(), token: token.as_deref(), headers: &headers };
         match (http::post(&self.client, &uri, &message, asker, &self.flow).await, &token) {

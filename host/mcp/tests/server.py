@@ -124,6 +124,29 @@ class Peer:
             event[0].set()
 
 
+class Wants(Exception):
+    """A result that asks first."""
+
+
+class Retried:
+    """Asks by results, as servers since 2026-07-28 do. The state that comes back has the answers so far."""
+
+    def __init__(self, peer, params):
+        self.peer, self.asked = peer, 0
+        self.known = {**json.loads(params.get("requestState") or "{}"), **(params.get("inputResponses") or {})}
+
+    def send(self, message):
+        self.peer.send(message)
+
+    def ask(self, method, params):
+        self.asked += 1
+        key = f"question {self.asked}"
+        if key not in self.known:
+            asked = {key: {"method": method, "params": params}}
+            raise Wants({"resultType": "input_required", "inputRequests": asked, "requestState": json.dumps(self.known)})
+        return {"result": self.known[key]}
+
+
 def call(peer, name, given, token):
     text = lambda text: {"content": [{"type": "text", "text": text}]}
     if name == "echo" and "huge" in DO:
@@ -197,6 +220,8 @@ def call(peer, name, given, token):
         loop += "while True:\n open(sys.argv[1], 'a').write('x'); time.sleep(0.05)"
         subprocess.run([sys.executable, "-c", loop, given["path"]], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         return text("left")
+    if name == "odd" and "later" in DO:
+        raise Wants({"resultType": "input_required", **given})
     if name == "change":
         TOOLS.append(tool("added", "Was added."))
         peer.send({"method": "notifications/tools/list_changed"})
@@ -225,12 +250,17 @@ def handle(peer, message):
         FIRST = FIRST or method
         meta = params.get("_meta") or {}
         if method == "initialize" or FIRST == "initialize" or "io.modelcontextprotocol/protocolVersion" not in meta:
+            if "ends_at_other_era" in DO:
+                os._exit(0)
+            if "knows_no_other_era" in DO:
+                return {"id": number, "error": {"code": -32601, "message": "Method not found"}}
             data = {"supported": ["2026-07-28"], "requested": params.get("protocolVersion")}
             return {"id": number, "error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
         if method == "server/discover":
             log("discover")
             own = {"io.modelcontextprotocol/serverInfo": {"name": "fixture", "version": "2"}}
-            return {"id": number, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            offered = {"tools": {}, **({"resources": {}, "prompts": {}} if "library" in DO else {})}
+            return {"id": number, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": offered,
                                              "ttlMs": 0, "cacheScope": "private", "_meta": own}}
     if method == "initialize":
         log("initialize")
@@ -273,13 +303,19 @@ def handle(peer, message):
         token = params.get("_meta", {}).get("progressToken")
         if params["name"] == "raw":
             return {"id": number, **params["arguments"]}
-        result = call(peer, params["name"], params.get("arguments") or {}, token)
+        try:
+            asks = Retried(peer, params) if "later" in DO else peer
+            result = call(asks, params["name"], params.get("arguments") or {}, token)
+        except Wants as wanted:
+            result = wanted.args[0]
         if result is None:
             return {"id": number, "error": {"code": -32602, "message": f"unknown tool {params['name']}"}}
     elif method in ("resources/list", "prompts/list") and "bare" in DO:
         result = {method.split("/")[0]: []}
     elif method == "resources/list":
         result = {"resources": [{"uri": "note://1", "name": "first", "mimeType": "text/plain"}]}
+    elif method in ("resources/read", "prompts/get") and "later" in DO and "requestState" not in params:
+        result = {"resultType": "input_required", "requestState": "again"}
     elif method == "resources/read":
         result = {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "the first note"}]}
     elif method == "prompts/list":

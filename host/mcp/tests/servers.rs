@@ -609,6 +609,62 @@ async fn a_server_of_later_versions_only_is_greeted_in_their_way_and_that_is_rem
 }
 
 #[tokio::test]
+async fn a_server_of_later_versions_is_used_whatever_it_answers_to_another_greeting() {
+    for misbehaviour in [&["later", "knows_no_other_era"], &["later", "ends_at_other_era"]] {
+        let fixture = Fixture::new(misbehaviour);
+        let server = fixture.start();
+        assert!(live(&server).await.is_later, "{misbehaviour:?}");
+        assert_eq!(call(&server, "echo", json!({"text": "now"})).await.unwrap().text, "now");
+    }
+    // If a server takes no greeting at all, its first reason counts.
+    let fixture = Fixture::new(&["refuse"]);
+    let error = try_once(fixture.definition(), Arc::<Seen>::default(), &Said::default()).await.unwrap_err();
+    assert!(error.to_string().contains("no thanks"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_of_later_versions_gets_what_it_asks_for_in_its_results() {
+    let mut fixture = Fixture::new(&["later", "library"]);
+    fixture.timeout = Duration::from_secs(1);
+    fixture.seen.answers.lock().unwrap().extend(["3".to_owned(), "main".to_owned()]);
+    let server = Server::start(
+        ServerDefinition { sampling: 1_000, ..fixture.definition() },
+        Arc::clone(&fixture.seen) as Arc<dyn Front>,
+        fixture.kept(),
+    );
+    live(&server).await;
+    // The time in which the user answers does not count.
+    assert_eq!(text(&server, "ask").await, r#"{"action": "accept", "content": {"branch": "main", "count": 3}}"#);
+    assert_eq!(text(&server, "ask").await, r#"{"action": "cancel"}"#);
+    assert_eq!(text(&server, "roots").await, r#"["file:///work%20space"]"#);
+    // Each round brings back the server's state with the answers of earlier ones.
+    let sampled = call(&server, "sample", json!({"times": 3})).await.unwrap();
+    let sampled: Vec<Value> = serde_json::from_str(&sampled.text).unwrap();
+    assert!(sampled.len() == 3 && sampled.iter().all(|it| it["content"]["text"] == "about penguins"), "{sampled:?}");
+    let read = server.call(Request::ReadResource("note://1".to_owned())).await.unwrap();
+    assert_eq!(read.text, "[resource note://1]\nthe first note");
+    let name = json!({"name": "Ada"}).as_object().cloned().unwrap();
+    let prompt = server.call(Request::GetPrompt("greet".to_owned(), name)).await.unwrap();
+    assert!(prompt.text.contains("Say hello to Ada."), "{prompt:?}");
+    let fixture = Fixture::new(&["later"]);
+    let server = fixture.start();
+    for (odd, why) in [
+        (json!({}), "it asks for input and does not say which"),
+        (
+            json!({"inputRequests": {"a": {"method": "files/read"}}}),
+            "it asks for an input of the unknown kind `files/read`",
+        ),
+        (json!({"inputRequests": {"a": {"method": "elicitation/create"}}}), "it asks for an input that cannot be read"),
+        (json!({"requestState": "{}"}), "it asked for further input 10 times in a row"),
+        (json!({"requestState": "x".repeat(2 << 20)}), "its `requestState` is longer than"),
+    ] {
+        let error = call(&server, "odd", odd.clone()).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{odd}: {error}");
+    }
+    assert!(fixture.log().iter().all(|line| line != "cancelled"), "{:?}", fixture.log());
+}
+
+#[tokio::test]
 async fn a_changed_list_is_for_the_next_session() {
     let fixture = Fixture::new(&[]);
     let server = fixture.start();

@@ -29,6 +29,17 @@ struct State {
     /// What the newest access token allows, and what calls of tools need.
     granted: String,
     needed: Option<&'static str>,
+    /// What it says before a login, if that is no refusal of each request.
+    greeting: Option<Greeting>,
+}
+
+/// How a server with a login answers a greeting.
+#[derive(Debug, Clone, Copy)]
+enum Greeting {
+    /// It greets anyone.
+    Open,
+    /// It speaks only versions since 2026-07-28.
+    Later,
 }
 
 /// An MCP server with its login server; stops when dropped.
@@ -89,6 +100,20 @@ impl Guarded {
 
 impl State {
     fn serve(&mut self, asked: &Asked) -> Answer {
+        if let Some(greeting) = self.greeting.filter(|_| self.newest == 0) {
+            return match greeting {
+                Greeting::Open if asked.body["method"] == "initialize" => {
+                    let result =
+                        json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}});
+                    Answer::Json(200, json!({"jsonrpc": "2.0", "id": 0, "result": result}))
+                }
+                Greeting::Later if asked.header("mcp-protocol-version").is_none() => {
+                    let error = json!({"code": -32020, "message": "Missing MCP-Protocol-Version header"});
+                    Answer::Json(400, json!({"jsonrpc": "2.0", "id": 0, "error": error}))
+                }
+                _ => Answer::With(401, ("www-authenticate", "Bearer scope=\"behind\""), json!({})),
+            };
+        }
         let right = format!("Bearer access-secret-{}", self.newest);
         if self.newest == 0 || self.is_revoked || asked.header("authorization") != Some(&right) {
             return Answer::With(401, ("www-authenticate", "Bearer error=\"invalid_token\""), json!({}));
@@ -160,6 +185,20 @@ fn log_in(home: &Home) {
     let output = login.wait().success();
     assert!(output.stdout.contains("logged in to `mcp:notes`"), "{output}");
     assert!(!format!("{output}").contains("-secret"), "{output}");
+}
+
+#[test]
+fn a_server_that_asks_for_a_login_only_behind_its_greeting_gets_the_scope_that_it_names() {
+    for greeting in [Greeting::Open, Greeting::Later] {
+        let guarded = Guarded::start();
+        guarded.state().greeting = Some(greeting);
+        let server = model_that_greets();
+        let home = Home::with(&server);
+        home.hermes(&["mcp", "add", "notes", "--url", &guarded.url(), "--no-test"]).run().success();
+        log_in(&home);
+        let page = fields(&guarded.asked("/authorize")[0].query);
+        assert_eq!(page["scope"], "behind", "{greeting:?}");
+    }
 }
 
 #[test]

@@ -248,7 +248,7 @@ fn another_hermes_reads_conversations_and_skills_over_http_with_the_token() {
     home.hermes(&again).run().success().says(&["with 5 tools"]);
     // Without a token, a line says what that means.
     let (open, address) = over_http(&theirs, &["--open"]);
-    assert!(open.stderr().contains("every user and every program of this machine can read your conversations"));
+    open.wait_for_stderr("every user and every program of this machine can read your conversations");
     home.hermes(&["mcp", "add", "open", "--url", &address]).run().success().says(&["with 5 tools"]);
     // A token of a few letters could be guessed.
     theirs.write("mcp/serve.token", "secret");

@@ -29,7 +29,7 @@ pub(crate) struct McpLoginArguments {
     /// The variable with the password that belongs to the id, if there is one
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
-    /// What the tokens shall allow, in place of what the server asks for
+    /// What the tokens shall allow beside what the login allows already, in place of what the server asks for
     #[arg(long)]
     scope: Option<String>,
     /// The port of this machine that the browser is sent back to [default: a free one]
@@ -69,13 +69,13 @@ pub(super) async fn log_in(
             Failure::new(Kind::Usage, "the login cannot begin", format!("`{variable}`: {error}"), fix)
         })
     });
+    let login = login_name(name);
     let known = KnownClient {
         id: arguments.client_id.clone(),
         secret: secret.transpose()?,
-        scope: arguments.scope.clone(),
+        scope: arguments.scope.as_ref().map(|wanted| wider(wanted, setup.logins.scope_for(&login, &address.url))),
         port: arguments.port,
     };
-    let login = login_name(name);
     // What helps is about this server, and not about a provider of models.
     let again = |failure: Failure| Failure {
         fix: format!("run `hermes mcp login {name}` again, or ask the server's operator"),
@@ -90,7 +90,35 @@ pub(super) async fn log_in(
     Ok(ExitCode::SUCCESS)
 }
 
+/// A scope with what the login allows already: a server that wants more names only that.
+fn wider(wanted: &str, known: Option<String>) -> String {
+    let known = known.unwrap_or_default();
+    let mut words: Vec<&str> = Vec::new();
+    for word in known.split_whitespace().chain(wanted.split_whitespace()) {
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" ")
+}
+
 pub(super) async fn log_out(arguments: &McpLogoutArguments, console: Console) -> Result<ExitCode, Failure> {
     let logout = LogoutArguments { name: login_name(&arguments.name), local: arguments.local };
     login::log_out(&logout, console).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wider_login_keeps_what_was_allowed() {
+        for (known, wanted, all) in [
+            (None, "a:write", "a:write"),
+            (Some("a:read"), "a:write", "a:read a:write"),
+            (Some("a:read  a:write"), "a:write b", "a:read a:write b"),
+        ] {
+            assert_eq!(wider(wanted, known.map(str::to_owned)), all);
+        }
+    }
 }

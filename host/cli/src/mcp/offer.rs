@@ -383,7 +383,7 @@ impl Offer for HermesOffer {
             let found = skills.inventory().map_err(|error| error.to_string())?;
             let is_meant = |skill: &&FoundSkill| skill.header.as_ref().is_ok_and(|header| header.name == name);
             let shown = one_line_within(&name, 100);
-            let found = found.iter().find(is_meant).ok_or_else(|| format!("there is no skill `{shown}`"))?;
+            let found = found.iter().find(is_meant).ok_or_else(|| format!("there is no prompt `{shown}`"))?;
             let files = skills.files(found).map_err(|flaw| format!("the skill `{shown}` cannot be used: {flaw}"))?;
             let main = files.iter().find(|file| file.name == MAIN);
             let content = main.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();

@@ -53,7 +53,7 @@ pub async fn serve_web(offer: Arc<dyn Offer>, listener: TcpListener, token: Opti
     let desk = move || Ok(Desk { offer: Arc::clone(&offer) });
     let service = StreamableHttpService::new(desk, Arc::new(NeverSessionManager::default()), config);
     let gate = Arc::new(Gate { token, running: Semaphore::new(limits::REQUESTS) });
-    let router = Router::new().route_service(PATH, service).layer(middleware::from_fn_with_state(gate, passed));
+    let router = Router::new().route_service(PATH, service).route_layer(middleware::from_fn_with_state(gate, passed));
     let served = axum::serve(listener, router).await;
     served.map_err(|error| ServeError::Broken(line(&error.to_string())))
 }

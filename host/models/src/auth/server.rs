@@ -105,21 +105,50 @@ pub(super) async fn get(url: &Url) -> Result<Answer, NoAnswer> {
     received(url, client(url)?.get(url.clone())).await
 }
 
-/// What a server that wants a login says in `WWW-Authenticate` to a request without one.
+/// What a server that wants a login says in `WWW-Authenticate` to a request without one: to a greeting of versions of the protocol up to
+/// 2025-11-25 or since 2026-07-28, or only to a request behind it.
 pub(super) async fn challenge(url: &Url) -> Result<Option<String>, NoAnswer> {
-    let greeting = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "hermes", "version": env!("CARGO_PKG_VERSION")},
-    }});
+    let about = json!({"name": "hermes", "version": env!("CARGO_PKG_VERSION")});
+    let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about});
+    let greeted = asked(url, "initialize", greeting, &[]).await?;
+    if greeted.challenge.is_some() {
+        return Ok(greeted.challenge);
+    }
+    let behind = match greeted.session.as_deref() {
+        _ if !greeted.is_success => {
+            const VERSION: &str = "2026-07-28";
+            let key = |name: &str| format!("io.modelcontextprotocol/{name}");
+            let meta =
+                json!({key("protocolVersion"): VERSION, key("clientInfo"): about, key("clientCapabilities"): {}});
+            let headers = [("mcp-protocol-version", VERSION), ("mcp-method", "tools/list")];
+            asked(url, "tools/list", json!({"_meta": meta}), &headers).await?
+        }
+        Some(session) => asked(url, "tools/list", json!({}), &[("mcp-session-id", session)]).await?,
+        None => asked(url, "tools/list", json!({}), &[]).await?,
+    };
+    Ok(behind.challenge)
+}
+
+/// What the head of an answer says.
+struct Head {
+    is_success: bool,
+    challenge: Option<String>,
+    session: Option<String>,
+}
+
+async fn asked(url: &Url, method: &str, params: Value, headers: &[(&'static str, &str)]) -> Result<Head, NoAnswer> {
+    let message = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
     let request = client(url)?
         .post(url.clone())
         .timeout(ANSWER)
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "application/json, text/event-stream")
-        .body(greeting.to_string());
+        .body(message.to_string());
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let response = request.send().await.map_err(|error| unreachable(url, error))?;
-    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    Ok(header.map(str::to_owned))
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let challenge = header(WWW_AUTHENTICATE.as_str());
+    Ok(Head { is_success: response.status().is_success(), challenge, session: header("mcp-session-id") })
 }
 
 fn client(url: &Url) -> Result<Client, NoAnswer> {

@@ -92,8 +92,7 @@ impl Logins {
             Err(FileError::NoFile(_) | FileError::NoLogin(_)) => return Ok(None),
             read => read.map_err(|error| token.inner.unreadable(&error))?,
         };
-        let resource = login.resource.as_deref().and_then(|text| Url::parse(text).ok());
-        if !resource.is_some_and(|resource| resource::covers(&resource, url)) {
+        if !is_for(&login, url) {
             return Ok(None);
         }
         let refused = refused.and_then(Secret::new);
@@ -103,6 +102,11 @@ impl Logins {
             None => token.renew(refused).await?,
         };
         Ok(Some(access.expose().to_owned()))
+    }
+
+    /// What a login for this server on the web allows; `None` if there is no such login, or if nobody said it.
+    pub fn scope_for(&self, name: &str, url: &Url) -> Option<String> {
+        self.shared.file.read(name).ok().filter(|login| is_for(login, url))?.scope
     }
 
     pub(super) fn file(&self) -> &AuthFile {
@@ -130,6 +134,12 @@ impl Logins {
         };
         Arc::clone(tokens.entry(name.to_owned()).or_insert_with(new))
     }
+}
+
+/// Whether the tokens of a login are for this address.
+fn is_for(login: &Login, url: &Url) -> bool {
+    let resource = login.resource.as_deref().and_then(|text| Url::parse(text).ok());
+    resource.is_some_and(|resource| resource::covers(&resource, url))
 }
 
 fn seconds(now: SystemTime) -> u64 {
