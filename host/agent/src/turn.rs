@@ -221,8 +221,17 @@ async fn answer(
     let budget = Budget::of(host, live);
     for step in 1..=budget.steps {
         live.front.feed.publish(EventKind::StepStarted { step, limit: budget.steps });
-        let replied = reply(host, live, moment, ToolChoice::Auto, stop).await;
-        let replied = replied.map_err(|error| refused_tool::explained(host, live, error))?;
+        let replied = loop {
+            match reply(host, live, moment, ToolChoice::Auto, stop).await {
+                Ok(replied) => break replied,
+                Err(error) => {
+                    let error = refused_tool::explained(host, live, error);
+                    if !without_tool::goes_on(host, live, &error, stop).await? {
+                        return Err(error);
+                    }
+                }
+            }
+        };
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, first, &partial).await,

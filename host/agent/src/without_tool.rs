@@ -2,9 +2,14 @@
 
 use hermes_diagnostic::{Action, Fix, Notice};
 use hermes_models::LeftOut;
+use hermes_session_store::Frozen;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
+use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::Live;
+use crate::rebuild;
 use crate::toolbox::{HOST, Toolbox};
 
 /// A tool of a plugin or an MCP server.
@@ -57,5 +62,67 @@ pub(crate) fn tell(host: &Host, live: &mut Live) {
             None => Notice::from(format!("{model} does not get the tool `{tool}`: {why}")),
         };
         live.front.feed.notice(notice);
+    }
+}
+
+/// The answer by which a session goes on without a tool.
+const GO_ON: &str = "go on without it in this session";
+/// The answer that leaves it as it is.
+const STOP: &str = "end the turn";
+
+/// Asks the user whether the session goes on without a tool over which the provider refuses the request. If so, the prompt is stored
+/// without the tool. This changes the prefix once; with the tool, the provider refuses each request.
+pub(crate) async fn goes_on(
+    host: &Host,
+    live: &mut Live,
+    error: &AgentError,
+    stop: &CancellationToken,
+) -> Result<bool, AgentError> {
+    let AgentError::ToolRefused { tool, owner, is_server, refused } = error else { return Ok(false) };
+    let Some(tools) = without(&live.prefix.frozen.tools, tool) else { return Ok(false) };
+    let owned = Owned { tool: tool.clone(), owner: owner.clone(), is_server: *is_server };
+    let question = format!("{refused}\n\nThis is about {}. How does this session go on?", owned.named());
+    let answer = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        answer = live.plugins.gate.choice(question, vec![GO_ON.to_owned(), STOP.to_owned()]) => answer,
+    };
+    if answer.as_deref() != Some(GO_ON) {
+        return Ok(false);
+    }
+    let reason = format!("the provider refuses the tool {tool}");
+    live.plugins.toolbox.leave_out(tool);
+    rebuild::adopt(host, live, Frozen { tools, reason, ..live.prefix.frozen.clone() }).await?;
+    let left_out = format!("this session goes on without {}; other sessions have it", owned.named());
+    live.front.feed.notice(Notice::new(left_out, owned.fix()));
+    Ok(true)
+}
+
+/// A frozen list without a tool, with all other bytes as they were; none if the list does not have it.
+fn without(tools: &str, tool: &str) -> Option<String> {
+    let list: Vec<&RawValue> = serde_json::from_str(tools).ok()?;
+    let is_meant = |entry: &RawValue| {
+        let entry: serde_json::Value = serde_json::from_str(entry.get()).unwrap_or_default();
+        entry["function"]["name"] == tool
+    };
+    let kept: Vec<&RawValue> = list.iter().copied().filter(|entry| !is_meant(entry)).collect();
+    (kept.len() < list.len()).then(|| serde_json::to_string(&kept).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_loses_one_tool_and_no_other_byte() {
+        let list =
+            r#"[{"type":"function","function":{"name":"a","parameters":{"maximum":1.0}}},{"function":{"name":"b"}}]"#;
+        assert_eq!(
+            without(list, "b").as_deref(),
+            Some(r#"[{"type":"function","function":{"name":"a","parameters":{"maximum":1.0}}}]"#)
+        );
+        assert_eq!(without(r#"[{"function":{"name":"b"}}]"#, "b").as_deref(), Some("[]"));
+        assert_eq!(without(list, "c"), None);
+        assert_eq!(without("", "a"), None);
     }
 }

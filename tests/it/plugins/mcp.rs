@@ -189,6 +189,53 @@ fn the_server_that_reads_a_request_decides_the_form_of_schemas_also_after_a_swit
     assert!(given.contains(r#"{"$filter": "x"}"#), "{given}");
 }
 
+/// A server that refuses each request with one tool, in the words of a provider.
+fn refusing(tool: &'static str) -> Server {
+    Server::answering(move |body, _| {
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        match tools.iter().position(|entry| entry["function"]["name"] == tool) {
+            Some(at) => Reply::error(400, &format!("Invalid schema for function 'x': tools[{at}].function.parameters")),
+            None => Reply::text("Done."),
+        }
+    })
+}
+
+#[test]
+fn a_refusal_over_a_tool_names_its_server_and_without_a_user_ends_the_turn() {
+    let server = refusing("mcp_fixture_picture");
+    let home = home_with(&server, &[]);
+    home.hermes(&["-z", "go"]).run().refused().says(&[
+        "this is about the tool `mcp_fixture_picture` of the MCP server `fixture`",
+        "mcp_servers.fixture.tools.exclude: [picture]",
+    ]);
+}
+
+#[test]
+fn a_session_goes_on_without_a_refused_tool_if_the_user_agrees() {
+    let server = refusing("mcp_fixture_picture");
+    let home = home_with(&server, &[]);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("Go.\r");
+    terminal.wait_for("ctrl-c stops the turn", 1);
+    for words in ["Hermes asks:", "mcp_fixture_picture", "1) go on without it in this session", "2) end the turn"] {
+        assert!(terminal.shown().contains(words), "`{words}` is not in\n{}", terminal.shown());
+    }
+    terminal.press("1\r");
+    terminal.wait_for("Done.", 1);
+    terminal.wait_for("> ", 2);
+    terminal.press("And now?\r");
+    terminal.wait_for("Done.", 2);
+    terminal.wait_for("> ", 3);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert!(terminal.shown().contains("mcp_servers.fixture.tools.exclude: [picture]"), "{}", terminal.shown());
+    let names = tools_of(&server, server.turns().len() - 1);
+    assert!(!names.contains(&"mcp_fixture_picture".to_owned()), "{names:?}");
+    // The stored list is the one that was accepted.
+    home.hermes(&["-z", "again", "--continue"]).run().success();
+}
+
 #[test]
 fn a_call_needs_approval_and_rules_name_server_and_tool() {
     let calls = || vec![("mcp_fixture_echo", json!({"text": "x"})), ("mcp_fixture_folder", json!({}))];
