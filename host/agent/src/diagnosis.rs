@@ -4,6 +4,7 @@ use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::AgentError;
 use crate::approval::{KeptError, RuleError, UnknownRule};
+use crate::without_tool::Owned;
 
 hermes_diagnostic::codes! {
     /// The codes of sessions.
@@ -44,18 +45,8 @@ impl Diagnose for AgentError {
             Self::Plugins(error) => return error.parts(),
             Self::ToolRefused { tool, owner, is_server, refused } => {
                 let (code, what, _) = refused.parts();
-                let fix = match is_server {
-                    // The configuration has the server's own names.
-                    true => {
-                        let own = tool.strip_prefix(&hermes_mcp::tool_name(owner, "")).unwrap_or(tool);
-                        Fix::words(format!(
-                            "leave it out with `mcp_servers.{owner}.tools.exclude: [{own}]` in config.yaml"
-                        ))
-                        .or("report it to the author of the server")
-                    }
-                    false => Fix::from(Action::DisablePlugin { plugin: owner.clone() }).or("report it to its author"),
-                };
-                return (code, what, fix);
+                let owned = Owned { tool: tool.clone(), owner: owner.clone(), is_server: *is_server };
+                return (code, what, owned.fix());
             }
             Self::Rule(error) => return error.parts(),
             Self::Workspace { .. } => (

@@ -76,6 +76,7 @@ mod toolbox;
 mod turn;
 mod untrusted;
 mod warming;
+mod without_tool;
 
 pub use approval::Approvals;
 pub use auxiliary::{AuxiliaryModels, Candidate, TaskModels};

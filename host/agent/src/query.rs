@@ -25,7 +25,10 @@ pub enum Query {
         /// Whether any other text is valid beside the choices.
         #[serde(default)]
         open: bool,
-        /// The MCP server that asks, which the text names; none if the model or a front end asks.
+        /// Whether Hermes itself asks.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        by_host: bool,
+        /// The MCP server that asks, which the text names; none if Hermes, the model or a front end asks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         server: Option<String>,
         /// The subagent whose call it is about; `None` for the session itself.

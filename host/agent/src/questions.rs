@@ -126,13 +126,23 @@ impl Questions {
         open: bool,
         takes_values: bool,
     ) -> Option<String> {
+        let (server, agent) = (server.map(str::to_owned), self.agent.as_deref().map(str::to_owned));
+        let valid = if open { Vec::new() } else { choices.clone() };
+        self.answered(Query::Text { text, choices, open, by_host: false, server, agent, takes_values }, valid).await
+    }
+
+    /// Asks a question of Hermes itself, with a choice as the answer; `None` if no front end can answer.
+    pub(crate) async fn choice(&self, text: String, choices: Vec<String>) -> Option<String> {
+        let (valid, agent) = (choices.clone(), self.agent.as_deref().map(str::to_owned));
+        let (open, by_host, server, takes_values) = (false, true, None, false);
+        self.answered(Query::Text { text, choices, open, by_host, server, agent, takes_values }, valid).await
+    }
+
+    async fn answered(&self, query: Query, valid: Vec<String>) -> Option<String> {
         if !self.is_attended().await {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        let valid = if open { Vec::new() } else { choices.clone() };
-        let (server, agent) = (server.map(str::to_owned), self.agent.as_deref().map(str::to_owned));
-        let query = Query::Text { text, choices, open, server, agent, takes_values };
         let _asked = self.ask(query, Open::Text { valid, answer });
         answered.await.ok()
     }

@@ -17,6 +17,7 @@ use crate::event::EventKind;
 use crate::host::Host;
 use crate::live::Live;
 use crate::outgoing::RequestSettings;
+use crate::without_tool;
 
 pub use chain::{ModelChain, ServedModel};
 pub use rest::ModelRests;
@@ -138,6 +139,7 @@ async fn serve(host: &Host, live: &mut Live, model: usize) -> Result<(), AgentEr
     }
     let (model, engine) = (serving.clone(), host.engine.clone());
     live.front.feed.publish(EventKind::Switched { model, engine });
+    without_tool::tell(host, live);
     Ok(())
 }
 

@@ -267,6 +267,11 @@ impl Toolbox {
         self.offered.get(tool).is_some_and(|offered| self.readers.contains(offered.plugin.name()))
     }
 
+    /// Leaves a tool out until the session is opened again.
+    pub(crate) fn leave_out(&mut self, tool: &str) {
+        self.offered.remove(tool);
+    }
+
     /// Names the tools that the prompt leaves out.
     pub(crate) fn set_shelf(&mut self, shelf: Option<Shelf>) {
         self.shelf = shelf;

@@ -32,7 +32,7 @@ use crate::recall::Recall;
 use crate::serving::{Attempts, ServedModel};
 use crate::toolbox::result::result_limits;
 use crate::turn::budget::Budget;
-use crate::{assist, compaction, learned, memory, reload, room, serving, skills};
+use crate::{assist, compaction, learned, memory, reload, room, serving, skills, without_tool};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -71,6 +71,7 @@ pub(crate) async fn run(
 ) -> Result<TurnEnd, AgentError> {
     reload::take_over(host, live).await?;
     serving::turn_begins(host, live).await?;
+    without_tool::tell(host, live);
     live.compaction.compactor.turn_begins();
     let changed = [live.engine_change.take(), live.prefix.drift.take()].into_iter().flatten();
     let joined = changed.reduce(|engine, prompt| Notice::new(format!("{}; {}", engine.text, prompt.text), prompt.fix));
@@ -220,8 +221,17 @@ async fn answer(
     let budget = Budget::of(host, live);
     for step in 1..=budget.steps {
         live.front.feed.publish(EventKind::StepStarted { step, limit: budget.steps });
-        let replied = reply(host, live, moment, ToolChoice::Auto, stop).await;
-        let replied = replied.map_err(|error| refused_tool::explained(live, error))?;
+        let replied = loop {
+            match reply(host, live, moment, ToolChoice::Auto, stop).await {
+                Ok(replied) => break replied,
+                Err(error) => {
+                    let error = refused_tool::explained(host, live, error);
+                    if !without_tool::goes_on(host, live, &error, stop).await? {
+                        return Err(error);
+                    }
+                }
+            }
+        };
         let mut reply = match replied {
             Replied::Whole(reply) => *reply,
             Replied::Stopped(partial) => return stopped(live, first, &partial).await,

@@ -311,12 +311,12 @@ impl FrontEnd {
                 }
                 self.ask(person, id, question, running.stop).await;
             }
-            Query::Text { text, choices, server, agent, takes_values, .. } => {
+            Query::Text { text, choices, by_host, server, agent, takes_values, .. } => {
                 // What was typed before the question does not answer it.
                 let (typed, begun) = running.lines.set_aside();
                 self.typed.extend(typed);
                 self.begun.push_str(&begun);
-                let asked = drawn::AskedText::of(text, server.as_deref(), agent.as_deref());
+                let asked = drawn::AskedText::of(text, *by_host, server.as_deref(), agent.as_deref());
                 running.screen.question(&asked, choices, *takes_values);
                 running.lines.shows(true);
                 let (choices, was_listening) = (choices.clone(), running.lines.listen(true));
@@ -407,8 +407,8 @@ impl FrontEnd {
         while let (Some(live), Some(open)) = (&self.live, self.open.front_mut().filter(|open| open.number.is_none())) {
             let question = match &open.query {
                 Query::Approval { question, agent } => drawn::approval(question, agent.as_deref()),
-                Query::Text { text, choices, open, server, agent, takes_values } => {
-                    let asked = drawn::AskedText::of(text, server.as_deref(), agent.as_deref());
+                Query::Text { text, choices, open, by_host, server, agent, takes_values } => {
+                    let asked = drawn::AskedText::of(text, *by_host, server.as_deref(), agent.as_deref());
                     drawn::text_question(asked, choices, *open || choices.is_empty(), *takes_values)
                 }
             };

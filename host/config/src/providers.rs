@@ -13,7 +13,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// When a row has no name of its own, or an address or a wire format that cannot be used.
+    /// When a row has no name of its own, or an address, a wire format or a way of reading schemas that cannot be used.
     pub fn custom_providers(&self) -> Result<Vec<CustomProvider>, Diagnostic> {
         let mut rows = Vec::new();
         let mut names = HashSet::new();
@@ -47,7 +47,8 @@ fn row(section: &CustomProviderSection) -> Result<CustomProvider, CustomFlaw> {
     CustomProvider::new(&section.name, &section.base_url)?
         .with_key(section.api_key.as_deref(), section.key_env.as_deref())
         .with_models(section.model.as_deref(), models.collect())
-        .with_api_mode(section.api_mode.as_deref())
+        .with_api_mode(section.api_mode.as_deref())?
+        .with_schemas(section.schemas.as_deref())
 }
 
 #[cfg(test)]
@@ -81,6 +82,7 @@ mod tests {
             ("{name: Work, base_url: 'https://x.test'}", "(`Work`) has no name of its own"),
             ("{name: x}", "(`x`) has a base_url that is not a URL"),
             ("{name: x, base_url: 'https://x.test', api_mode: morse}", "has the api_mode `morse`"),
+            ("{name: x, base_url: 'https://x.test', schemas: draft}", "has the schemas `draft`"),
         ] {
             let failure = read(&format!("custom_providers: [{good}, {row}]\n")).unwrap_err();
             assert!(failure.why.contains(words) && !failure.fix.is_empty(), "{failure}");

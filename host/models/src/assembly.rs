@@ -20,7 +20,7 @@ use hermes_conversation::{Part, ToolCall};
 use serde_json::Value;
 
 use self::inline::Inline;
-use crate::{Finish, OnDelta, Reply, failure::Stated, json};
+use crate::{Finish, OnDelta, Reply, failure::Stated, json, wire::schema::keys::Renamed};
 
 /// The most tool calls of one reply. Models ask for a handful at once; the host runs, stores and shows each of them.
 pub(crate) const MOST_CALLS: usize = 256;
@@ -117,6 +117,13 @@ struct Slot {
 }
 
 impl Slot {
+    /// Writes the arguments as the tool knows them.
+    fn read_back(&mut self, renamed: &Renamed) {
+        if let Some(read) = renamed.read(&self.name, &self.arguments) {
+            self.arguments = read;
+        }
+    }
+
     /// Whether nothing was called: there is neither a name of its own nor an argument.
     fn is_nothing(&self) -> bool {
         (self.name.is_empty() || self.is_echo) && self.arguments.trim().is_empty()

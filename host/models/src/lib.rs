@@ -86,7 +86,7 @@ pub use error::ModelError;
 pub use failure::limit::limit_below;
 pub use lifetime::{Asked, Lifetimes};
 pub use list::{ListedModel, list_models};
-pub use prefix::{Place, Prefix, PrefixError, Rendered, System};
+pub use prefix::{Place, Prefix, PrefixError, Rendered, System, left_out};
 pub use price::{Price, PriceFlaw, PriceRow, Prices, cost, prices_as_of, saved};
 pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::{Echo, Effort, Thinking};
@@ -101,7 +101,7 @@ pub use trial::{Trial, try_route};
 pub use vision::sees_images;
 pub use warming::{Pauses, Waiting, WarmingLimits, warming_cost, warming_saved};
 pub use window::LEAST_WINDOW;
-pub use wire::{CallIds, Dialect, body, chat::tools_json};
+pub use wire::{CallIds, Dialect, LeftOut, SchemaDialect, body, chat::tools_json};
 
 /// One request, borrowed from its sender.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hermes_conversation::{Role, Shown};
 
-use crate::{Breakpoints, Marks, ModelError, Style, wire::schema::keys::Renamed};
+use crate::{Breakpoints, LeftOut, Marks, ModelError, Style, wire::Written, wire::schema::keys::Renamed};
 
 /// A message in the bytes of its wire format, rendered by [`Style::render`].
 #[derive(Debug, Clone)]
@@ -149,6 +149,19 @@ struct Entry {
     unreasoned: bool,
 }
 
+/// The tools of a frozen list that are not sent in a style, because their schemas have no form that the server takes.
+///
+/// # Errors
+///
+/// [`PrefixError::Tools`].
+pub fn left_out(style: Style, tools: &str) -> Result<Vec<LeftOut>, PrefixError> {
+    if matches!(tools.trim(), "" | "[]") {
+        return Ok(Vec::new());
+    }
+    let written = style.mode.format().tools(&mut Vec::new(), style.schemas, tools);
+    written.map(|written| written.left_out).map_err(|error| PrefixError::Tools { why: error.to_string() })
+}
+
 /// Offsets that were found while the system prompt was written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SystemMarks {
@@ -179,7 +192,7 @@ pub struct Prefix {
     tools: usize,
     system: usize,
     marks: SystemMarks,
-    /// Names in the tool list that stand for others.
+    /// How the arguments of calls are read back.
     renamed: Arc<Renamed>,
     entries: Vec<Entry>,
     /// The role whose message can still grow.
@@ -202,10 +215,10 @@ impl Prefix {
         }
         let format = style.mode.format();
         let mut bytes = Vec::new();
-        let renamed = match tools.trim() {
-            "" | "[]" => Renamed::default(),
+        let written = match tools.trim() {
+            "" | "[]" => Written::default(),
             tools => {
-                let written = format.tools(&mut bytes, tools);
+                let written = format.tools(&mut bytes, style.schemas, tools);
                 written.map_err(|error| PrefixError::Tools { why: error.to_string() })?
             }
         };
@@ -220,7 +233,7 @@ impl Prefix {
             system: bytes.len(),
             bytes,
             marks,
-            renamed: Arc::new(renamed),
+            renamed: Arc::new(written.renamed),
             entries: Vec::new(),
             open: None,
             unreasoned: false,
@@ -300,7 +313,7 @@ impl Prefix {
         self.style
     }
 
-    /// The names in the tool list that stand for others.
+    /// How the arguments of calls are read back.
     pub(crate) fn renamed(&self) -> &Arc<Renamed> {
         &self.renamed
     }

@@ -12,7 +12,7 @@ mod unsupported;
 
 use url::Url;
 
-use crate::{ApiMode, CallIds};
+use crate::{ApiMode, CallIds, SchemaDialect};
 
 pub(crate) use address::{host, is_at, is_loopback, mode_of_address};
 pub use custom::{CustomFlaw, CustomProvider};
@@ -72,6 +72,8 @@ pub struct ProviderRow {
     pub vendor_names: bool,
     /// Chat completions: which ids of calls it takes.
     pub call_ids: CallIds,
+    /// Chat completions and the Responses API: how it reads schemas of tools.
+    pub schemas: SchemaDialect,
     /// The most tools of a request, if it refuses more.
     pub most_tools: Option<usize>,
 }
@@ -95,6 +97,7 @@ const ROW: ProviderRow = ProviderRow {
     chat_marks: false,
     vendor_names: false,
     call_ids: CallIds::Any,
+    schemas: SchemaDialect::OpenAi,
     most_tools: None,
 };
 
@@ -165,6 +168,13 @@ pub(crate) fn call_ids(provider: &str, url: &Url) -> CallIds {
     let named = ProviderRow::by_name(provider).into_iter();
     let known = named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).map(|row| row.call_ids);
     known.into_iter().find(|ids| *ids != CallIds::Any).unwrap_or_default()
+}
+
+/// How a route reads schemas of tools: by the provider's name, or by the host where the provider has another name.
+pub(crate) fn schemas(provider: &str, url: &Url) -> SchemaDialect {
+    let named = ProviderRow::by_name(provider).into_iter();
+    let known = named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).map(|row| row.schemas);
+    known.into_iter().find(|schemas| *schemas != SchemaDialect::OpenAi).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use self::layer::{Layer, home, layers};
 use self::place::{Place, find_key, named_place, unnamed_place};
 use crate::providers::{Names, host, is_loopback};
 use crate::window::{ASSUMED_WINDOW, LEAST_WINDOW, OFFLINE_WINDOW, family_window};
-use crate::{ApiMode, CustomProvider, ProviderRow, Secret, Style};
+use crate::{ApiMode, CustomProvider, ProviderRow, SchemaDialect, Secret, Style};
 
 pub(crate) use auxiliary::LEAST_AUXILIARY_WINDOW;
 pub use auxiliary::{Auxiliary, AuxiliaryError, resolve_auxiliary, resolve_embeddings};
@@ -180,6 +180,8 @@ pub struct Route {
     pub base_url: Option<Url>,
     /// The wire format.
     pub api_mode: ApiMode,
+    /// How schemas of tools are read, where a row of the user says so.
+    pub schemas: Option<SchemaDialect>,
     /// What authenticates requests there; none where nothing is needed.
     pub credential: Option<Credential>,
     /// Which layer decided on the place.
@@ -201,6 +203,7 @@ impl Route {
             model: Model { provider: OFFLINE.to_owned(), name: OFFLINE.to_owned(), context_length: OFFLINE_WINDOW },
             base_url: None,
             api_mode: ApiMode::ChatCompletions,
+            schemas: None,
             credential: None,
             source: Source::Nothing,
             model_source: Source::Provider,
@@ -235,7 +238,11 @@ impl Route {
     /// How messages for it are rendered.
     pub fn style(&self) -> Style {
         match &self.base_url {
-            Some(url) => Style::of_route(self.api_mode, &self.model.provider, url),
+            Some(url) => {
+                let style = Style::of_route(self.api_mode, &self.model.provider, url);
+                let schemas = self.schemas.map(|own| self.api_mode.format().schemas(own));
+                Style { schemas: schemas.unwrap_or(style.schemas), ..style }
+            }
             None => Style::PLAIN,
         }
     }
@@ -305,8 +312,10 @@ pub fn resolve(flags: &Wanted, env: &dyn Fn(&str) -> Option<String>, config: &Wa
         (None, None) => (ASSUMED_WINDOW, WindowSource::Assumed),
     };
     let api_mode = mode.unwrap_or_else(|| usual_mode(&place.provider, &url, names));
+    let schemas = names.custom(&place.provider).and_then(|row| row.schemas);
     Ok(Route {
         model: Model { provider: place.provider, name, context_length },
+        schemas,
         base_url: Some(url),
         api_mode,
         credential,

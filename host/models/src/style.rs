@@ -6,7 +6,7 @@
 use hermes_conversation::Shown;
 use url::Url;
 
-use crate::{CallIds, Echo, Rendered, providers};
+use crate::{CallIds, Echo, Rendered, SchemaDialect, providers};
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +69,8 @@ pub struct Style {
     pub echo: Echo,
     /// Chat completions: which ids of calls are taken.
     pub ids: CallIds,
+    /// How the server reads schemas of tools.
+    pub schemas: SchemaDialect,
 }
 
 impl Style {
@@ -77,14 +79,19 @@ impl Style {
 
     /// A style of a provider that reads the reasoning which it writes.
     pub const fn new(mode: ApiMode, marks: Marks) -> Self {
-        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any }
+        let schemas = match mode {
+            ApiMode::AnthropicMessages => SchemaDialect::Anthropic,
+            ApiMode::ChatCompletions | ApiMode::Responses => SchemaDialect::OpenAi,
+        };
+        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any, schemas }
     }
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
     pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
         let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
         let ids = mode.format().ids(providers::call_ids(provider, url));
-        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)), ids }
+        let schemas = mode.format().schemas(providers::schemas(provider, url));
+        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)), ids, schemas }
     }
 
     /// Every style in which a request of this wire format may have been written, the likeliest first: this style, if it is one.
@@ -92,12 +99,18 @@ impl Style {
         let format = mode.format();
         let mut candidates: Vec<Self> = Some(self).filter(|own| own.mode == mode).into_iter().collect();
         let all = CallIds::ALL.into_iter().flat_map(|ids| Echo::ALL.into_iter().map(move |echo| (ids, echo)));
-        for (ids, echo) in all {
+        let all =
+            SchemaDialect::ALL.iter().flat_map(|schemas| all.clone().map(move |(ids, echo)| (*schemas, ids, echo)));
+        for (schemas, ids, echo) in all {
             for marked in [false, true] {
                 let (marks, echo, ids) = (format.marks(marked), format.echo(echo), format.ids(ids));
-                let candidate = Self { mode, marks, echo, ids };
-                // The providers with ids of their own get back no reasoning, and take no marks.
-                let exists = ids == CallIds::Any || (echo.members.is_empty() && marks == Marks::None);
+                let schemas = format.schemas(schemas);
+                let candidate = Self { mode, marks, echo, ids, schemas };
+                // The providers with ids of their own get back no reasoning, and take no marks. Those that read schemas in a way of their
+                // own take any ids and no marks.
+                let is_usual = schemas == Self::new(mode, Marks::None).schemas;
+                let exists = (ids == CallIds::Any || (is_usual && echo.members.is_empty() && marks == Marks::None))
+                    && (is_usual || marks == Marks::None);
                 if exists && !candidates.contains(&candidate) {
                     candidates.push(candidate);
                 }
@@ -126,8 +139,13 @@ mod tests {
     fn each_style_of_a_wire_format_is_tried_once() {
         let count = |mode| Style::PLAIN.candidates(mode).len();
         assert_eq!(Style::PLAIN.candidates(ApiMode::ChatCompletions)[0], Style::PLAIN);
-        assert_eq!(count(ApiMode::ChatCompletions), 2 * Echo::ALL.len() + CallIds::ALL.len() - 1);
-        assert_eq!(count(ApiMode::Responses), 1, "its items say themselves what goes back");
+        // Four other ways to read schemas are without marks.
+        assert_eq!(count(ApiMode::ChatCompletions), (2 + 4) * Echo::ALL.len() + CallIds::ALL.len() - 1);
+        assert_eq!(
+            count(ApiMode::Responses),
+            5,
+            "its items say themselves what goes back, but not how schemas are read"
+        );
         assert_eq!(count(ApiMode::AnthropicMessages), 2, "with and without reasoning that is demanded");
     }
 

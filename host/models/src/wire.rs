@@ -18,7 +18,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use format::WireFormat;
+pub use frozen::LeftOut;
+pub(crate) use frozen::Written;
 pub use history::CallIds;
+pub use schema::SchemaDialect;
 
 use crate::{
     ModelError, ProviderRow, Request, Route, Ttl,

@@ -144,6 +144,99 @@ fn tools_with_odd_schemas_are_sent_as_every_provider_takes_them_and_get_their_ow
 }
 
 #[test]
+fn the_server_that_reads_a_request_decides_the_form_of_schemas_also_after_a_switch() {
+    let named = |body: &Value, name: &str| {
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        tools.into_iter().map(|tool| tool["function"].clone()).find(|tool| tool["name"] == name)
+    };
+    let server = Server::answering(move |body, _| {
+        let is_told = body["messages"].to_string().contains("call_0");
+        match named(body, "mcp_fixture_names").filter(|_| !is_told) {
+            Some(_) => {
+                let arguments = json!({"_x24_filter": "x"});
+                Reply::calls([Call::new("call_0", "mcp_fixture_names", &arguments)])
+            }
+            None => Reply::text("Done."),
+        }
+    });
+    let home = Home::new();
+    let own = |name: &str, schemas: &str| json!({"name": name, "base_url": server.url(), "api_key": "key", "schemas": schemas, "models": {"m": {"context_length": 128_000}}});
+    home.set("custom_providers", json!([own("strict", "openai-strict"), own("google", "gemini")]));
+    home.set("model", json!({"provider": "strict", "retry_for": 0}));
+    home.set("mcp_servers.fixture", fixture(&home, &["odd_schemas"]));
+    home.set("approvals.allow", json!(["fixture"]));
+
+    home.hermes(&["-z", "go"]).run().success().says(&[
+        "does not get the tool `mcp_fixture_names` of the MCP server `fixture`: `größe` may be any value",
+        "mcp_servers.fixture.tools.exclude: [names]",
+        "does not get the tool `mcp_fixture_choice`",
+    ]);
+    let body = server.last_turn().body;
+    assert_eq!(named(&body, "mcp_fixture_names"), None);
+    let echo = named(&body, "mcp_fixture_echo").unwrap_or_default();
+    assert_eq!(echo["strict"], true);
+    let closed = json!({"type": "object", "properties": {"text": {"type": ["string", "null"]}}, "additionalProperties": false, "required": ["text"]});
+    assert_eq!(echo["parameters"], closed);
+
+    let output = home.hermes(&["-z", "again", "--continue", "--provider", "google"]).run().success();
+    assert!(!output.stderr.contains("does not get"), "{output}");
+    let body = server.last_turn().body;
+    let names = named(&body, "mcp_fixture_names").unwrap_or_default();
+    assert_eq!(names["parameters"]["properties"]["_x24_filter"], json!({"type": "string"}));
+    assert_eq!(named(&body, "mcp_fixture_echo").unwrap_or_default().get("strict"), None);
+    // The result is what the tool was given.
+    let given = body["messages"].to_string().replace('\\', "");
+    assert!(given.contains(r#"{"$filter": "x"}"#), "{given}");
+}
+
+/// A server that refuses each request with one tool, in the words of a provider.
+fn refusing(tool: &'static str) -> Server {
+    Server::answering(move |body, _| {
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        match tools.iter().position(|entry| entry["function"]["name"] == tool) {
+            Some(at) => Reply::error(400, &format!("Invalid schema for function 'x': tools[{at}].function.parameters")),
+            None => Reply::text("Done."),
+        }
+    })
+}
+
+#[test]
+fn a_refusal_over_a_tool_names_its_server_and_without_a_user_ends_the_turn() {
+    let server = refusing("mcp_fixture_picture");
+    let home = home_with(&server, &[]);
+    home.hermes(&["-z", "go"]).run().refused().says(&[
+        "this is about the tool `mcp_fixture_picture` of the MCP server `fixture`",
+        "mcp_servers.fixture.tools.exclude: [picture]",
+    ]);
+}
+
+#[test]
+fn a_session_goes_on_without_a_refused_tool_if_the_user_agrees() {
+    let server = refusing("mcp_fixture_picture");
+    let home = home_with(&server, &[]);
+    let mut terminal = home.hermes(&[]).at_terminal();
+    terminal.wait_for("> ", 1);
+    terminal.press("Go.\r");
+    terminal.wait_for("ctrl-c stops the turn", 1);
+    for words in ["Hermes asks:", "mcp_fixture_picture", "1) go on without it in this session", "2) end the turn"] {
+        assert!(terminal.shown().contains(words), "`{words}` is not in\n{}", terminal.shown());
+    }
+    terminal.press("1\r");
+    terminal.wait_for("Done.", 1);
+    terminal.wait_for("> ", 2);
+    terminal.press("And now?\r");
+    terminal.wait_for("Done.", 2);
+    terminal.wait_for("> ", 3);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert!(terminal.shown().contains("mcp_servers.fixture.tools.exclude: [picture]"), "{}", terminal.shown());
+    let names = tools_of(&server, server.turns().len() - 1);
+    assert!(!names.contains(&"mcp_fixture_picture".to_owned()), "{names:?}");
+    // The stored list is the one that was accepted.
+    home.hermes(&["-z", "again", "--continue"]).run().success();
+}
+
+#[test]
 fn a_call_needs_approval_and_rules_name_server_and_tool() {
     let calls = || vec![("mcp_fixture_echo", json!({"text": "x"})), ("mcp_fixture_folder", json!({}))];
     let server = model_that_calls(calls());

@@ -392,6 +392,17 @@ impl Gate {
         self.questions.text_of(server, question, choices, true, takes_values).await
     }
 
+    /// Asks the user a question of Hermes itself, with a choice as the answer; `None` if nobody can answer.
+    pub(crate) async fn choice(&self, question: String, choices: Vec<String>) -> Option<String> {
+        if !self.can_ask {
+            return None;
+        }
+        self.running.alone().await;
+        let _one_at_a_time = self.questions.turn().await;
+        let _asking = self.running.asks();
+        self.questions.choice(question, choices).await
+    }
+
     /// The calls that run at the moment.
     pub(crate) fn running(&self) -> &RunningCalls {
         &self.running

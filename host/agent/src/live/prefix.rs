@@ -1,6 +1,7 @@
 //! The shared prefix of a session's requests: the frozen prompt, the tools, and the rendered messages.
 
 use hermes_diagnostic::Notice;
+use hermes_models::SchemaDialect;
 use hermes_prompt::hints::SubdirectoryHints;
 use hermes_session_store::{Frozen, Session};
 
@@ -18,6 +19,8 @@ pub(crate) struct SessionPrefix {
     /// A notice of changes since the prompt was built; reported with the next turn.
     pub(crate) drift: Option<Notice>,
     pub(crate) outgoing: Outgoing,
+    /// How the server reads schemas about which the user was told.
+    pub(crate) told_left_out: Option<SchemaDialect>,
     /// The estimated tokens of the system prompt and the tools.
     pub(crate) fixed_tokens: u32,
     /// Project files of subfolders, which the model sees when it reaches the folder; `None` if project files are off.
@@ -46,12 +49,13 @@ impl SessionPrefix {
                 },
             );
         }
-        Ok(Self { fixed_tokens: fixed_tokens(&frozen), frozen, drift, outgoing, hints })
+        Ok(Self { fixed_tokens: fixed_tokens(&frozen), frozen, drift, outgoing, told_left_out: None, hints })
     }
 
     /// Switches to another prompt.
     pub(crate) fn adopt(&mut self, frozen: Frozen) {
         self.fixed_tokens = fixed_tokens(&frozen);
         self.frozen = frozen;
+        self.told_left_out = None;
     }
 }

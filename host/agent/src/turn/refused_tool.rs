@@ -3,31 +3,31 @@
 use hermes_models::ModelError;
 
 use crate::error::AgentError;
+use crate::host::Host;
 use crate::live::Live;
+use crate::without_tool::Owned;
 
 /// Adds whose tool it is to a refusal that is about a tool of a plugin or a server.
-pub(super) fn explained(live: &Live, error: AgentError) -> AgentError {
+pub(super) fn explained(host: &Host, live: &Live, error: AgentError) -> AgentError {
     let AgentError::Model(refused @ ModelError::BadRequest { .. }) = error else { return error };
     let ModelError::BadRequest { message, .. } = &refused else { return refused.into() };
-    let toolbox = &live.plugins.toolbox;
-    let frozen = frozen_names(&live.prefix.frozen.tools);
-    let owners = toolbox.schemas();
-    let is_bundled = |owner: &str| owner == crate::toolbox::HOST;
-    let names: Vec<&str> = frozen.iter().map(String::as_str).collect();
-    let Some(tool) = meant(message, &names) else { return refused.into() };
-    match owners.iter().find(|(owner, schema)| schema.name == tool && !is_bundled(owner)) {
-        Some((owner, _)) => {
-            let (tool, owner) = (tool.to_owned(), owner.clone());
-            AgentError::ToolRefused { is_server: toolbox.is_server(&owner), tool, owner, refused: Box::new(refused) }
+    let sent = sent_names(host, &live.prefix.frozen.tools);
+    let names: Vec<&str> = sent.iter().map(String::as_str).collect();
+    let owned = meant(message, &names).and_then(|tool| Owned::find(&live.plugins.toolbox, tool));
+    match owned {
+        Some(Owned { tool, owner, is_server }) => {
+            AgentError::ToolRefused { tool, owner, is_server, refused: Box::new(refused) }
         }
         None => refused.into(),
     }
 }
 
-/// The names of a frozen list of tools, in its order.
-fn frozen_names(tools: &str) -> Vec<String> {
+/// The names of the tools that the provider gets of a frozen list, in their order.
+fn sent_names(host: &Host, tools: &str) -> Vec<String> {
     let list: Vec<serde_json::Value> = serde_json::from_str(tools).unwrap_or_default();
-    list.iter().map(|tool| tool["function"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+    let left_out = hermes_models::left_out(host.chain.now().provider.style(), tools).unwrap_or_default();
+    let names = list.iter().map(|tool| tool["function"]["name"].as_str().unwrap_or_default().to_owned());
+    names.filter(|name| left_out.iter().all(|left_out| left_out.tool != *name)).collect()
 }
 
 /// The tool that a refusal is about: by its position, as `tools[3]` and `tools.3`, or else by its name.

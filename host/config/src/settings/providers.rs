@@ -24,6 +24,9 @@ pub struct CustomProviderSection {
     /// The wire format, like `model.api_mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_mode: Option<String>,
+    /// How it reads schemas of tools: `openai`, `openai-strict`, `anthropic`, `gemini` or `llama.cpp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schemas: Option<String>,
     /// The model when none is named. The default is the only one in `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -16,6 +16,7 @@
 mod details;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hermes_conversation::{Part, ProviderPayload, Usage};
 use serde_json::{Map, Value, json};
@@ -36,6 +37,7 @@ use crate::{
     },
     reasoning::{CALLS_KEY, CONTENT_KEY, DETAILS_KEY, TEXT_KEY},
     usage,
+    wire::schema::keys::Renamed,
 };
 
 /// Between the text of a reply and its refusal, as between any two parts that are words.
@@ -46,6 +48,8 @@ const BEFORE_REFUSAL: &str = "\n\n";
 pub(crate) struct Assembly {
     /// What the provider wants back.
     echo: Echo,
+    /// How the arguments of calls are read back.
+    renamed: Arc<Renamed>,
     /// The text as it was sent, and where its newest piece begins.
     sent: String,
     piece: usize,
@@ -182,6 +186,7 @@ impl Assemble for Assembly {
         if declined && self.calls.is_empty() && finish == Finish::Stop {
             finish = Finish::Refused;
         }
+        self.calls.iter_mut().for_each(|slot| slot.read_back(&self.renamed));
         let settled = settle(std::mem::take(&mut self.calls), finish, new_id)?;
         let needs_text = settled.finish == Finish::Stop;
         let inline = without_thinking(&mut self.text, std::mem::take(&mut self.inline), needs_text);
@@ -223,10 +228,16 @@ impl Assemble for Assembly {
 }
 
 impl Assembly {
+    /// The same for a tool list whose arguments are read back so.
+    pub(crate) fn renaming(self, renamed: &Arc<Renamed>) -> Self {
+        Self { renamed: Arc::clone(renamed), ..self }
+    }
+
     /// For a reply of a provider that wants this reasoning back.
     pub(crate) fn new(echo: Echo) -> Self {
         Self {
             echo,
+            renamed: Arc::default(),
             sent: String::new(),
             piece: 0,
             text: String::new(),

@@ -712,9 +712,7 @@ impl Assemble for Assembly {
                 Block::Call(called) => {
                     let mut slot = called.into_slot();
                     // The API does not take every name of a property.
-                    if let Some(read) = self.renamed.read(&slot.name, &slot.arguments) {
-                        slot.arguments = read;
-                    }
+                    slot.read_back(&self.renamed);
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
                     parts.push(Part::ToolCall(call));
                     slots.push(slot);

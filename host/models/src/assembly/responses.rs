@@ -12,6 +12,7 @@
 mod item;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hermes_conversation::{Part, ToolCall, Usage};
 use serde_json::{Map, Value};
@@ -31,7 +32,7 @@ use crate::failure::{
     Stated,
     complaint::{Place, complaint},
 };
-use crate::{Delta, Finish, OnDelta, Reply, usage};
+use crate::{Delta, Finish, OnDelta, Reply, usage, wire::schema::keys::Renamed};
 
 /// Numbers of items in the list of a whole response, which no event has.
 const LISTED: u64 = 1 << 40;
@@ -40,6 +41,8 @@ const LISTED: u64 = 1 << 40;
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     items: Vec<Item>,
+    /// How the arguments of calls are read back.
+    renamed: Arc<Renamed>,
     /// Finds thinking in the text.
     inline: Inline,
     /// Calls so far, counted as they begin.
@@ -59,6 +62,11 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
+    /// The same for a tool list whose arguments are read back so.
+    pub(crate) fn renaming(self, renamed: &Arc<Renamed>) -> Self {
+        Self { renamed: Arc::clone(renamed), ..self }
+    }
+
     /// The item that an event continues, if it has begun and is not done. Numbers count more than ids, which some gateways
     /// change on the way.
     fn open(&self, kind: Kind, index: Option<u64>, id: &str) -> Option<usize> {
@@ -621,7 +629,8 @@ impl Assemble for Assembly {
                     thoughts.extend(Some(text.clone()).filter(|text| !text.is_empty()));
                     parts.push(Part::Reasoning { text, payload: thought.sealed });
                 }
-                Content::Call(slot) => {
+                Content::Call(mut slot) => {
+                    slot.read_back(&self.renamed);
                     let call = ToolCall { id: slot.id.clone(), name: slot.name.clone(), arguments: String::new() };
                     parts.push(Part::ToolCall(call));
                     slots.push(slot);

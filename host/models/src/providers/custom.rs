@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use url::Url;
 
 use crate::route::address;
-use crate::{AddressFlaw, ApiMode, Secret};
+use crate::{AddressFlaw, ApiMode, SchemaDialect, Secret};
 
 /// A provider of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct CustomProvider {
     pub(crate) key_env: Option<String>,
     /// The wire format, if the address does not tell.
     pub(crate) api_mode: Option<ApiMode>,
+    /// How it reads schemas of tools, if it is known.
+    pub(crate) schemas: Option<SchemaDialect>,
     /// The model when none is named.
     pub(crate) model: Option<String>,
     /// The windows of its models, if known.
@@ -38,6 +40,9 @@ pub enum CustomFlaw {
     /// Its wire format is not known.
     #[error("has the api_mode `{0}`, which is not known")]
     ApiMode(String),
+    /// Its way of reading schemas is not known.
+    #[error("has the schemas `{0}`, which are not known")]
+    Schemas(String),
 }
 
 impl CustomFlaw {
@@ -49,6 +54,11 @@ impl CustomFlaw {
             }
             Self::Address(flaw) => flaw.fix("its api_key or key_env"),
             Self::ApiMode(_) => format!("choose {}", ApiMode::names()),
+            Self::Schemas(_) => {
+                let names: Vec<String> =
+                    SchemaDialect::ALL.iter().map(|known| format!("`{}`", known.as_str())).collect();
+                format!("choose one of {}", names.join(", "))
+            }
         }
     }
 }
@@ -68,8 +78,8 @@ impl CustomProvider {
             return Err(CustomFlaw::Name);
         }
         let url = address(base_url.trim()).map_err(CustomFlaw::Address)?;
-        let (api_key, key_env, api_mode, model) = (None, None, None, None);
-        Ok(Self { id, url, api_key, key_env, api_mode, model, models: BTreeMap::new() })
+        let (api_key, key_env, api_mode, schemas, model) = (None, None, None, None, None);
+        Ok(Self { id, url, api_key, key_env, api_mode, schemas, model, models: BTreeMap::new() })
     }
 
     /// Its name in lower case, with a hyphen for each space: the name of the provider in messages and in the ledger.
@@ -94,6 +104,18 @@ impl CustomProvider {
         let name = name.map(str::trim).filter(|name| !name.is_empty());
         let known = |name: &str| ApiMode::parse(name).ok_or_else(|| CustomFlaw::ApiMode(name.to_owned()));
         self.api_mode = name.map(known).transpose()?;
+        Ok(self)
+    }
+
+    /// Sets by its name how it reads schemas of tools.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such way.
+    pub fn with_schemas(mut self, name: Option<&str>) -> Result<Self, CustomFlaw> {
+        let name = name.map(str::trim).filter(|name| !name.is_empty());
+        let known = |name: &str| SchemaDialect::parse(name).ok_or_else(|| CustomFlaw::Schemas(name.to_owned()));
+        self.schemas = name.map(known).transpose()?;
         Ok(self)
     }
 

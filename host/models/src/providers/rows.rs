@@ -4,7 +4,7 @@
 //! Of two rows with one key, the first is chosen by the key alone.
 
 use super::{KeyHeader, ProviderRow, ROW};
-use crate::{ApiMode, CallIds};
+use crate::{ApiMode, CallIds, SchemaDialect};
 
 /// Gateways to Anthropic's messages that read only a bearer token.
 const BEARER: &[(ApiMode, KeyHeader)] = &[(ApiMode::AnthropicMessages, KeyHeader::Bearer)];
@@ -64,6 +64,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: Some("gemini-2.5-flash"),
+        schemas: SchemaDialect::Gemini,
         ..ROW
     },
     ProviderRow {
@@ -285,6 +286,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         aliases: &["lm-studio", "lm_studio"],
         base_url: Some("http://127.0.0.1:1234/v1"),
         keys: &["LM_API_KEY"],
+        schemas: SchemaDialect::LlamaCpp,
         ..ROW
     },
     ProviderRow {
@@ -292,6 +294,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         aliases: &["llama.cpp", "llama-cpp", "llama-server"],
         base_url: Some("http://127.0.0.1:8080/v1"),
         keys: &["LLAMA_API_KEY"],
+        schemas: SchemaDialect::LlamaCpp,
         ..ROW
     },
     ProviderRow { id: "vllm", base_url: Some("http://127.0.0.1:8000/v1"), keys: &["VLLM_API_KEY"], ..ROW },

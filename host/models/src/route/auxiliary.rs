@@ -271,8 +271,10 @@ pub fn resolve_auxiliary(
             None => (session.model.context_length, WindowSource::Session),
         },
     };
+    let schemas = names.custom(&provider).and_then(|row| row.schemas);
     Ok(Route {
         model: Model { provider, name, context_length },
+        schemas,
         base_url: Some(url),
         api_mode,
         credential,

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    CallIds, Dialect, WireFormat, escape, frozen, history,
+    CallIds, Dialect, WireFormat, escape,
+    frozen::{self, Written},
+    history,
     media::{self, Content},
     quote, raw,
-    schema::{self, keys::Renamed},
+    schema::{self, SchemaDialect},
     system_list, write,
 };
 use crate::{
@@ -65,8 +67,8 @@ impl WireFormat for ChatCompletions {
         listed
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
-        self::tools(out, tools).map(|()| Renamed::default())
+    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, dialect, tools)
     }
 
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
@@ -94,7 +96,7 @@ impl WireFormat for ChatCompletions {
     }
 
     fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
-        Box::new(assembly::chat::Assembly::new(request.prefix.style().echo))
+        Box::new(assembly::chat::Assembly::new(request.prefix.style().echo).renaming(request.prefix.renamed()))
     }
 }
 
@@ -189,28 +191,35 @@ fn takes_newer_cap(model: &str) -> bool {
     NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused: lists of earlier versions
-/// are stored with such schemas.
-fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused: not every server takes the
+/// form in which lists are frozen, and lists of earlier versions have other forms.
+fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
     let list: &RawValue = serde_json::from_str(tools)?;
     let read = frozen::tools(tools).unwrap_or_default();
-    if read.iter().all(|tool| !schema::is_refused(tool.parameters())) {
+    let is_strict = dialect == SchemaDialect::OpenAiStrict;
+    if !is_strict && read.iter().all(|tool| schema::is_taken(tool.parameters(), dialect)) {
         out.extend_from_slice(list.get().as_bytes());
-        return Ok(());
+        return Ok(Written::default());
     }
-    let mut begin = b'[';
-    for tool in read {
-        out.push(std::mem::replace(&mut begin, b','));
+    let (list, written) = frozen::sent(tools, dialect)?;
+    let mut begin: &[u8] = b"[";
+    for tool in &list {
+        out.extend_from_slice(std::mem::replace(&mut begin, b","));
         out.extend_from_slice(br#"{"type":"function","function":{"name":"#);
         quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
-        quote(out, tool.description.as_deref().unwrap_or_default());
+        quote(out, &tool.description);
+        if is_strict {
+            out.extend_from_slice(br#","strict":true"#);
+        }
         out.extend_from_slice(br#","parameters":"#);
-        out.extend_from_slice(schema::complete(tool.parameters()).as_bytes());
+        out.extend_from_slice(tool.schema.as_bytes());
         out.extend_from_slice(b"}}");
     }
-    out.push(b']');
-    Ok(())
+    if !list.is_empty() {
+        out.push(b']');
+    }
+    Ok(written)
 }
 
 /// Opens the list of messages, with the system prompt as the first one.

@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 
 use hermes_conversation::{Role, Shown};
 
-use super::{Dialect, schema::keys::Renamed};
+use super::{Dialect, frozen::Written, schema::SchemaDialect};
 use crate::{
     ApiMode, CallIds, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
@@ -49,8 +49,13 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
         CallIds::Any
     }
 
-    /// Appends the tool list, given in its frozen form, and returns the names in it that stand for others.
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed>;
+    /// How schemas of parameters are read, where the format leaves that to its providers.
+    fn schemas(&self, listed: SchemaDialect) -> SchemaDialect {
+        listed
+    }
+
+    /// Appends the tool list, given in its frozen form, with schemas in a dialect. Nothing is appended if no tool is left.
+    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written>;
 
     /// Appends the system prompt.
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks;

@@ -14,11 +14,11 @@ use serde_json::{Value, value::RawValue};
 use super::{
     Dialect, WireFormat,
     chat::{NO_OUTPUT, NOTHING_ANSWERED, NOTHING_SAID},
-    frozen,
+    frozen::{self, Written},
     history::{self, digest, or},
     media::{self, Content},
     quote, raw,
-    schema::{self, keys::Renamed},
+    schema::SchemaDialect,
     system_list,
 };
 use crate::{
@@ -83,8 +83,12 @@ impl WireFormat for AnthropicMessages {
         if listed.demanded { listed } else { Echo::RETURNED }
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
-        self::tools(out, tools)
+    fn schemas(&self, _listed: SchemaDialect) -> SchemaDialect {
+        SchemaDialect::Anthropic
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, dialect, tools)
     }
 
     fn system(&self, out: &mut Vec<u8>, _style: Style, system: &System<'_>) -> SystemMarks {
@@ -232,24 +236,22 @@ fn output_room(message: &str) -> Option<u32> {
 }
 
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
-fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
-    let mut renamed = Renamed::default();
+fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+    let (list, written) = frozen::sent(tools, dialect)?;
     let mut begin: &[u8] = b"[{\"name\":";
-    for tool in frozen::tools(tools)? {
+    for tool in &list {
         out.extend_from_slice(std::mem::replace(&mut begin, b",{\"name\":"));
         quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
-        quote(out, tool.description.as_deref().unwrap_or_default());
+        quote(out, &tool.description);
         out.extend_from_slice(br#","input_schema":"#);
-        let (schema, names) = schema::named(tool.parameters());
-        out.extend_from_slice(schema.as_bytes());
-        renamed.insert(&tool.name, names);
+        out.extend_from_slice(tool.schema.as_bytes());
         out.push(b'}');
     }
     if begin.starts_with(b",") {
         out.push(b']');
     }
-    Ok(renamed)
+    Ok(written)
 }
 
 /// The system prompt as a list of blocks; nothing where there is none.

@@ -15,11 +15,11 @@ use serde_json::value::RawValue;
 use super::{
     Dialect, WireFormat,
     chat::system_text,
-    frozen,
+    frozen::{self, Written},
     history::{self, digest},
     media::{self, Content},
     quote, raw,
-    schema::{self, keys::Renamed},
+    schema::SchemaDialect,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -63,8 +63,8 @@ impl WireFormat for Responses {
         Echo::RETURNED
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
-        self::tools(out, tools).map(|()| Renamed::default())
+    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, dialect, tools)
     }
 
     /// The instructions, where there are some, and the opening bracket of the items.
@@ -102,8 +102,8 @@ impl WireFormat for Responses {
         "]"
     }
 
-    fn assembly(&self, _request: &Request<'_>) -> Box<dyn Assemble> {
-        Box::new(assembly::responses::Assembly::default())
+    fn assembly(&self, request: &Request<'_>) -> Box<dyn Assemble> {
+        Box::new(assembly::responses::Assembly::default().renaming(request.prefix.renamed()))
     }
 
     fn output_room(&self, message: &str) -> Option<u32> {
@@ -205,23 +205,27 @@ fn output_room(message: &str) -> Option<u32> {
 }
 
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
-fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
+fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
     let begin = out.len();
-    for tool in frozen::tools(tools)? {
+    let (list, written) = frozen::sent(tools, dialect)?;
+    for tool in &list {
         out.push(if out.len() == begin { b'[' } else { b',' });
         out.extend_from_slice(br#"{"type":"function","name":"#);
         quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
-        quote(out, tool.description.as_deref().unwrap_or_default());
-        // The strict form would need schemas in which every member is required.
-        out.extend_from_slice(br#","strict":false,"parameters":"#);
-        out.extend_from_slice(schema::complete(tool.parameters()).as_bytes());
+        quote(out, &tool.description);
+        // The strict form needs schemas in which every member is required.
+        out.extend_from_slice(match dialect {
+            SchemaDialect::OpenAiStrict => br#","strict":true,"parameters":"#.as_slice(),
+            _ => br#","strict":false,"parameters":"#,
+        });
+        out.extend_from_slice(tool.schema.as_bytes());
         out.push(b'}');
     }
     if out.len() > begin {
         out.push(b']');
     }
-    Ok(())
+    Ok(written)
 }
 
 /// A message as items, separated by commas.

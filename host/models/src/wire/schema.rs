@@ -1,5 +1,11 @@
 //! Schemas of tool parameters in the form that APIs take. One tool with another schema makes them refuse the whole request.
+//!
+//! `keywords.rs` and `root.rs` make the common form, which a session freezes. When the list is sent, `fit.rs` and `keys.rs` bring each
+//! schema into the form of the dialect that the server reads; `dialects.rs` is the table of dialects.
 
+pub(crate) mod dialects;
+mod fit;
+mod grammar;
 pub(crate) mod keys;
 mod keywords;
 mod root;
@@ -11,6 +17,10 @@ use serde::{
     de::{MapAccess, Visitor},
 };
 use serde_json::{Map, Value, value::RawValue};
+
+pub use dialects::SchemaDialect;
+use fit::Fitted;
+use keys::Back;
 
 use super::quote;
 
@@ -47,19 +57,36 @@ pub(super) fn complete(parameters: &str) -> Cow<'_, str> {
     mended(parameters, true)
 }
 
-/// Whether an API would refuse something in a schema, besides a root without type or `properties`.
-pub(super) fn is_refused(parameters: &str) -> bool {
-    serde_json::from_str::<Map<String, Value>>(parameters).is_ok_and(|schema| keywords::mended(&schema).is_some())
+/// Whether a stored schema can be sent as it is, apart from a root without type or `properties`.
+pub(super) fn is_taken(parameters: &str, dialect: SchemaDialect) -> bool {
+    // A schema that no parser reads is sent as it is stored.
+    let Ok(schema) = serde_json::from_str::<Map<String, Value>>(parameters) else { return true };
+    let row = dialect.row();
+    keywords::mended(&schema).is_none()
+        && matches!(fit::fitted(&schema, row), Ok(None))
+        && keys::written(parameters, row.names).is_none()
 }
 
-/// A schema for Anthropic's messages: `properties` may be missing, and their names are those that this API takes. Tool lists of earlier
-/// versions are stored without them. With it come the names that stand for others.
-pub(super) fn named(parameters: &str) -> (Cow<'_, str>, keys::Names) {
-    let mended = mended(parameters, false);
-    match keys::written(&mended) {
-        Some((schema, names)) => (Cow::Owned(schema), names),
-        None => (mended, keys::Names::new()),
+/// A schema as a dialect takes it, and how the arguments of calls are read back. Lists of earlier versions are stored without
+/// `properties`, which not every dialect needs.
+///
+/// # Errors
+///
+/// Why the schema has no form in this dialect.
+pub(super) fn sent(parameters: &str, dialect: SchemaDialect) -> Result<(Cow<'_, str>, Back), String> {
+    let row = dialect.row();
+    let mut sent = mended(parameters, row.needs_properties);
+    let mut back = Back::default();
+    let schema: Map<String, Value> = serde_json::from_str(&sent).unwrap_or_default();
+    if let Some(Fitted { schema, absent }) = fit::fitted(&schema, row).map_err(|unfit| unfit.to_string())? {
+        sent = Cow::Owned(Value::Object(schema).to_string());
+        back.absent = absent;
     }
+    if let Some((schema, names)) = keys::written(&sent, row.names) {
+        sent = Cow::Owned(schema);
+        back.names = names;
+    }
+    Ok((sent, back))
 }
 
 /// A schema that meets the demands of the APIs is returned as written. In another one, the remaining keys keep their order and values.

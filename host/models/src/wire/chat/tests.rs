@@ -155,11 +155,12 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
         assert!(list.contains(&format!(r#""parameters":{complete}}}"#)), "{given}: {list}");
         assert_eq!(frozen(complete), list, "a complete schema stays as it is");
         let mut sent = Vec::new();
-        tools(&mut sent, &list).unwrap();
+        tools(&mut sent, SchemaDialect::OpenAi, &list).unwrap();
         assert_eq!(sent, list.as_bytes());
         for mode in [crate::ApiMode::AnthropicMessages, crate::ApiMode::Responses] {
             let mut sent = Vec::new();
-            mode.format().tools(&mut sent, &list).unwrap();
+            let dialect = mode.format().schemas(SchemaDialect::OpenAi);
+            mode.format().tools(&mut sent, dialect, &list).unwrap();
             assert!(String::from_utf8(sent).unwrap().contains(&format!(":{complete}}}")), "{mode:?} {given}");
         }
     }
@@ -169,7 +170,7 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
 fn a_stored_tool_list_is_sent_as_it_was_frozen() {
     let older = r#"[{"type":"function","function":{"name":"f","description":"","parameters":{}}}]"#;
     let mut sent = Vec::new();
-    tools(&mut sent, older).unwrap();
+    tools(&mut sent, SchemaDialect::OpenAi, older).unwrap();
     assert_eq!(sent, older.as_bytes());
 }
 

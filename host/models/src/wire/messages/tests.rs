@@ -157,7 +157,7 @@ fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
     let schema = |parameters: &str| {
         let mut out = Vec::new();
         let tool = format!(r#"[{{"type":"function","function":{{"name":"f","parameters":{parameters}}}}}]"#);
-        tools(&mut out, &tool).unwrap();
+        tools(&mut out, SchemaDialect::Anthropic, &tool).unwrap();
         let text = String::from_utf8(out).unwrap();
         text.strip_prefix(r#"[{"name":"f","description":"","input_schema":"#)
             .unwrap()
@@ -186,9 +186,9 @@ fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
     }
     let mut out = Vec::new();
     let twice = r#"[{"function":{"name":"f","parameters":{"type":"object","a":1}}},{"function":{"name":"f"}}]"#;
-    tools(&mut out, twice).unwrap();
+    tools(&mut out, SchemaDialect::Anthropic, twice).unwrap();
     assert_eq!(out, br#"[{"name":"f","description":"","input_schema":{"type":"object","a":1}}]"#);
-    assert!(tools(&mut Vec::new(), r#"[{"function":{}}]"#).is_err());
+    assert!(tools(&mut Vec::new(), SchemaDialect::Anthropic, r#"[{"function":{}}]"#).is_err());
 }
 
 #[test]

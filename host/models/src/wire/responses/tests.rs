@@ -266,7 +266,7 @@ fn a_schema_of_a_tool_is_completed_where_the_api_refuses_it() {
         let list =
             format!(r#"[{{"function":{{"name":"f","parameters":{parameters}}}}},{{"function":{{"name":"f"}}}}]"#);
         let mut out = Vec::new();
-        tools(&mut out, &list).unwrap();
+        tools(&mut out, SchemaDialect::OpenAi, &list).unwrap();
         let written: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(written.as_array().unwrap().len(), 1, "the first of one name is kept");
         assert_eq!(written[0]["parameters"], expected, "{parameters}");

@@ -1,4 +1,5 @@
-//! Names of properties for an API that takes only some: letters, digits, `_`, `.` and `-`, at most 64.
+//! What the arguments of a call have in another form than the tool: names of properties for an API that takes only some, and `null` for
+//! what may be missing.
 //!
 //! Other names are sent with the numbers of their characters, as `_x24_filter` for `$filter`, and read back from the arguments of calls,
 //! so that the tool gets its own names. Names that are taken are sent as they are. What a name stands for is known from the tool's schema
@@ -7,52 +8,86 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
+use super::Keys;
+use super::dialects::NameRule;
 use super::keywords::{Shape, shape};
 use crate::wire::quote;
-
-/// The longest name that is taken.
-const LONGEST: usize = 64;
 
 /// Names of a tool's properties that are sent in another form, by that form.
 pub(crate) type Names = BTreeMap<String, String>;
 
-/// The names of the tools in a list that have properties under other names.
+/// How the arguments of a tool are read back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Renamed(BTreeMap<String, Names>);
+pub(crate) struct Back {
+    pub(super) names: Names,
+    /// Properties whose `null` means that they are missing. No dialect needs other names, too.
+    pub(super) absent: BTreeSet<String>,
+}
+
+/// How the arguments of the tools in a list are read back, for the tools that need it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Renamed(BTreeMap<String, Back>);
 
 impl Renamed {
-    pub(in crate::wire) fn insert(&mut self, tool: &str, names: Names) {
-        if !names.is_empty() {
-            self.0.insert(tool.to_owned(), names);
+    pub(in crate::wire) fn insert(&mut self, tool: &str, back: Back) {
+        if back != Back::default() {
+            self.0.insert(tool.to_owned(), back);
         }
     }
 
-    /// The arguments of a call with the names that the tool knows; none where nothing has to change.
+    /// The arguments of a call as the tool knows them; none where nothing has to change.
     pub(crate) fn read(&self, tool: &str, arguments: &str) -> Option<String> {
-        read(arguments, self.0.get(tool)?)
+        let back = self.0.get(tool)?;
+        let present = without_null(arguments, &back.absent);
+        read(present.as_deref().unwrap_or(arguments), &back.names).or(present)
     }
 }
 
-fn is_taken(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-')
-}
+impl NameRule {
+    /// Whether a character is sent as it is.
+    fn takes(self, character: char) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Word => character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-'),
+            Self::Identifier => character.is_ascii_alphanumeric() || character == '_',
+            Self::NoKeyword => character != '$',
+        }
+    }
 
-/// Whether a name is sent as it is.
-fn is_fit(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(is_taken) && name.len() <= LONGEST
+    /// The longest name.
+    fn longest(self) -> usize {
+        match self {
+            Self::Any | Self::NoKeyword => usize::MAX,
+            Self::Word | Self::Identifier => 64,
+        }
+    }
+
+    /// Whether a name is sent as it is.
+    pub(super) fn fits(self, name: &str) -> bool {
+        let has_fitting_start = self != Self::Identifier || !name.starts_with(|first: char| first.is_ascii_digit());
+        match self {
+            Self::Any => true,
+            Self::NoKeyword => !["$ref", "$defs"].contains(&name),
+            Self::Word | Self::Identifier => {
+                let is_of_characters = !name.is_empty() && name.chars().all(|character| self.takes(character));
+                is_of_characters && has_fitting_start && name.len() <= self.longest()
+            }
+        }
+    }
 }
 
 /// A name with the numbers of characters that are not taken.
-fn in_numbers(name: &str) -> String {
+fn in_numbers(name: &str, rule: NameRule) -> String {
     if name.is_empty() {
         return "_x_".to_owned();
     }
     let mut out = String::new();
-    for character in name.chars() {
+    for (at, character) in name.chars().enumerate() {
+        let is_first_digit = at == 0 && rule == NameRule::Identifier && character.is_ascii_digit();
         match character {
-            taken if is_taken(taken) => out.push(taken),
+            taken if rule.takes(taken) && !is_first_digit => out.push(taken),
             other => out.push_str(&format!("_x{:X}_", u32::from(other))),
         }
     }
@@ -60,31 +95,34 @@ fn in_numbers(name: &str) -> String {
 }
 
 /// The forms in which names of one schema are sent, no two of them in the same form.
-fn renamed(declared: &BTreeSet<String>) -> Names {
+fn renamed(declared: &BTreeSet<String>, rule: NameRule) -> Names {
     let mut names = Names::new();
-    for name in declared.iter().filter(|name| !is_fit(name)) {
-        let mut sent = in_numbers(name);
+    for name in declared.iter().filter(|name| !rule.fits(name)) {
+        let mut sent = in_numbers(name, rule);
         while declared.contains(&sent) || names.contains_key(&sent) {
             sent.push('_');
         }
         names.insert(sent, name.clone());
     }
-    names.retain(|sent, _| sent.len() <= LONGEST);
+    names.retain(|sent, _| sent.len() <= rule.longest());
     names
 }
 
 /// A schema whose properties have names that are taken, and those that stand for others; none where nothing has to change.
-pub(super) fn written(schema: &str) -> Option<(String, Names)> {
+pub(super) fn written(schema: &str, rule: NameRule) -> Option<(String, Names)> {
+    if rule == NameRule::Any {
+        return None;
+    }
     let mut value: Value = serde_json::from_str(schema).ok()?;
     let mut declared = BTreeSet::new();
     each_object(&mut value, &mut |members| {
         let properties = members.get("properties").and_then(Value::as_object);
         declared.extend(properties.into_iter().flat_map(Map::keys).cloned());
     });
-    let names = renamed(&declared);
+    let names = renamed(&declared, rule);
     let sent: BTreeMap<&str, &str> = names.iter().map(|(sent, name)| (name.as_str(), sent.as_str())).collect();
     let mut changed = false;
-    each_object(&mut value, &mut |members| changed |= rename(members, &sent));
+    each_object(&mut value, &mut |members| changed |= rename(members, &sent, rule));
     changed.then(|| (value.to_string(), names))
 }
 
@@ -108,9 +146,9 @@ fn each_object(schema: &mut Value, visit: &mut dyn FnMut(&mut Map<String, Value>
 }
 
 /// Renames the properties of one schema. Whether there were any to rename.
-fn rename(members: &mut Map<String, Value>, sent: &BTreeMap<&str, &str>) -> bool {
+fn rename(members: &mut Map<String, Value>, sent: &BTreeMap<&str, &str>, rule: NameRule) -> bool {
     let Some(Value::Object(properties)) = members.get_mut("properties") else { return false };
-    if properties.keys().all(|name| is_fit(name)) {
+    if properties.keys().all(|name| rule.fits(name)) {
         return false;
     }
     let mut long = Vec::new();
@@ -118,7 +156,7 @@ fn rename(members: &mut Map<String, Value>, sent: &BTreeMap<&str, &str>) -> bool
     for (name, property) in std::mem::take(properties) {
         match sent.get(name.as_str()) {
             Some(sent) => drop(renamed.insert((*sent).to_owned(), property)),
-            None if is_fit(&name) => drop(renamed.insert(name, property)),
+            None if rule.fits(&name) => drop(renamed.insert(name, property)),
             None => long.push((name, property)),
         }
     }
@@ -177,6 +215,51 @@ fn read(arguments: &str, names: &Names) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
+/// The arguments of a call without the members of these names that are `null`; none where nothing has to change. Everything else stays
+/// as written.
+fn without_null(arguments: &str, absent: &BTreeSet<String>) -> Option<String> {
+    let arguments = serde_json::from_str::<&RawValue>(arguments).ok().filter(|_| !absent.is_empty())?;
+    let mut out = Vec::new();
+    let changed = leave_null(&mut out, arguments, absent);
+    changed.then(|| String::from_utf8(out).expect("it consists of texts"))
+}
+
+/// Appends a value without these members. Whether there were any.
+fn leave_null(out: &mut Vec<u8>, value: &RawValue, absent: &BTreeSet<String>) -> bool {
+    let begin = out.len();
+    let mut changed = false;
+    if let Ok(Keys(members)) = serde_json::from_str::<Keys<'_>>(value.get()) {
+        let before = members.len();
+        let is_absent = |name: &str, value: &RawValue| value.get() == "null" && absent.contains(name);
+        let members: Vec<_> = members.into_iter().filter(|(name, value)| !is_absent(name, value)).collect();
+        changed = members.len() < before;
+        out.push(b'{');
+        for (at, (name, value)) in members.into_iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            quote(out, &name);
+            out.push(b':');
+            changed |= leave_null(out, value, absent);
+        }
+        out.push(b'}');
+    } else if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(value.get()) {
+        out.push(b'[');
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            changed |= leave_null(out, item, absent);
+        }
+        out.push(b']');
+    }
+    if !changed {
+        out.truncate(begin);
+        out.extend_from_slice(value.get().as_bytes());
+    }
+    changed
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -186,7 +269,7 @@ mod tests {
     use super::*;
 
     fn names(declared: &[&str]) -> Names {
-        renamed(&declared.iter().map(|name| (*name).to_owned()).collect())
+        renamed(&declared.iter().map(|name| (*name).to_owned()).collect(), NameRule::Word)
     }
 
     #[test]
@@ -216,7 +299,7 @@ mod tests {
         let long = "settings__".repeat(8);
         let schema = json!({"type": "object", "required": ["$top", "pos_x_offset", "b", long], "additionalProperties": false,
             "properties": {"$top": {"type": "integer"}, "pos_x_offset": {}, "b": {"items": {"properties": {"@type": {"enum": ["$x"]}}}}, long.as_str(): {"type": "string"}}});
-        let (sent, names) = written(&schema.to_string()).unwrap();
+        let (sent, names) = written(&schema.to_string(), NameRule::Word).unwrap();
         assert_eq!(
             serde_json::from_str::<Value>(&sent).unwrap(),
             json!({"type": "object", "required": ["_x24_top", "pos_x_offset", "b"],
@@ -229,7 +312,7 @@ mod tests {
             r#"{"type":"object","properties":{"a":{"default":{"$b":1}}}}"#,
             r#"{"type":"object","properties":{"pos_x_offset":{},"_x24_":{}}}"#,
         ] {
-            assert_eq!(written(schema), None);
+            assert_eq!(written(schema, NameRule::Word), None);
         }
     }
 
@@ -255,6 +338,41 @@ mod tests {
         }
     }
 
+    #[test]
+    fn identifiers_and_keywords_have_rules_of_their_own() {
+        let one = |name: &str, rule| renamed(&BTreeSet::from([name.to_owned()]), rule).into_keys().next();
+        for (name, rule, sent) in [
+            ("a-b", NameRule::Identifier, Some("a_x2D_b")),
+            ("9.5", NameRule::Identifier, Some("_x39__x2E_5")),
+            ("a_9", NameRule::Identifier, None),
+            ("$ref", NameRule::NoKeyword, Some("_x24_ref")),
+            ("$filter", NameRule::NoKeyword, None),
+            ("$ref", NameRule::Any, None),
+        ] {
+            assert_eq!(one(name, rule).as_deref(), sent, "{name}");
+        }
+    }
+
+    #[test]
+    fn null_in_place_of_what_is_missing_is_left_out_and_other_bytes_stay() {
+        let absent = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        for (given, read) in [
+            (r#"{"a":null,"c":null}"#, Some(r#"{"c":null}"#)),
+            (
+                r#"{"c": [ {"b": null, "n": 1.0} , 12345678901234567890], "b":0}"#,
+                Some(r#"{"c":[{"n":1.0},12345678901234567890],"b":0}"#),
+            ),
+            (r#"{ "a": 1 }"#, None),
+            (r#"{"c":null}"#, None),
+            (r#"["a", null]"#, None),
+            (r#"{"a":null"#, None),
+            ("", None),
+        ] {
+            assert_eq!(without_null(given, &absent).as_deref(), read, "{given}");
+        }
+        assert_eq!(without_null(r#"{"a":null}"#, &BTreeSet::new()), None);
+    }
+
     proptest! {
         #[test]
         fn every_name_comes_back_and_no_other_key_changes(
@@ -264,13 +382,13 @@ mod tests {
         ) {
             let properties: Map<String, Value> = declared.iter().map(|name| (name.clone(), json!({}))).collect();
             let schema = json!({"type": "object", "properties": properties}).to_string();
-            let (sent, names) = written(&schema).unwrap_or((schema, Names::new()));
+            let (sent, names) = written(&schema, NameRule::Word).unwrap_or((schema, Names::new()));
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let back: Vec<String> = sent["properties"].as_object().into_iter().flat_map(Map::keys).map(|sent| {
-                assert!(is_fit(sent), "{sent}");
+                assert!(NameRule::Word.fits(sent), "{sent}");
                 names.get(sent).unwrap_or(sent).clone()
             }).collect();
-            let long = declared.iter().filter(|name| !is_fit(name) && !names.values().any(|known| known == *name));
+            let long = declared.iter().filter(|name| !NameRule::Word.fits(name) && !names.values().any(|known| known == *name));
             prop_assert_eq!(back.iter().chain(long).cloned().collect::<BTreeSet<_>>(), declared);
             let names_of_key = names.get(&free).unwrap_or(&free).clone();
             for (key, name) in names.iter().chain([(&free, &names_of_key)]) {

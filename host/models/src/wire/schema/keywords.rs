@@ -163,6 +163,7 @@ fn schema(value: &mut Value, context: &Context<'_>) {
 /// Mends the keywords of a schema.
 fn object(members: &mut Map<String, Value>, context: &Context<'_>) {
     required_inside(members);
+    exclusive_in_words(members);
     let inner = context.deeper();
     members.retain(|keyword, value| shape(keyword).is_none_or(|shape| keep(shape, keyword, value, &inner)));
     // A requirement of something that is not described any more cannot be met knowingly.
@@ -194,6 +195,17 @@ fn object(members: &mut Map<String, Value>, context: &Context<'_>) {
 /// Whether a required name was only a misplaced `required`.
 fn is_left_out(name: &Value, properties: &Map<String, Value>) -> bool {
     name == "required" && !properties.contains_key("required")
+}
+
+/// Writes a bound that old drafts call exclusive as one.
+fn exclusive_in_words(members: &mut Map<String, Value>) {
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        if members.get(exclusive) == Some(&Value::Bool(true))
+            && let Some(value) = members.shift_remove(bound)
+        {
+            members.insert(exclusive.to_owned(), value);
+        }
+    }
 }
 
 /// Moves `required` to where it belongs, if it is among the properties or in one of them.
@@ -232,11 +244,17 @@ fn keep(shape: Shape, keyword: &str, value: &mut Value, context: &Context<'_>) -
         Shape::Schema | Shape::SchemaOrBool if value.is_null() => return false,
         Shape::SchemaOrBool if value.is_boolean() => {}
         Shape::Schema if value.is_array() => {
-            // Old drafts have a schema for each place.
-            let schemas = value.as_array().cloned().unwrap_or_default();
-            let first = schemas.first().filter(|first| schemas.iter().all(|schema| schema == *first));
-            *value = first.filter(|first| first.is_object()).cloned().unwrap_or_else(|| json!({}));
-            schema(value, context);
+            let mut schemas = value.as_array().cloned().unwrap_or_default();
+            schemas.iter_mut().for_each(|value| schema(value, context));
+            let mut seen = HashSet::new();
+            schemas.retain(|schema| seen.insert(schema.clone()));
+            // Old drafts have a schema for each place: an item fits one of them.
+            let is_choice = keyword == "items" && !schemas.contains(&json!({}));
+            *value = match schemas.len() {
+                1 => schemas.swap_remove(0),
+                2.. if is_choice => json!({ "anyOf": schemas }),
+                _ => json!({}),
+            };
         }
         Shape::Schema | Shape::SchemaOrBool => schema(value, context),
         Shape::Schemas => {
@@ -449,7 +467,12 @@ mod tests {
                 json!({"properties": {"b": {}}, "required": ["b", "c"]}),
                 json!({"properties": {"b": {}, "c": {}}, "required": ["b", "c"]}),
             ),
-            (json!({"items": ["string", {"type": "string"}]}), json!({"items": {}})),
+            (json!({"items": ["string", {"type": "string"}]}), json!({"items": {"type": "string"}})),
+            (
+                json!({"items": ["string", "int"]}),
+                json!({"items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}),
+            ),
+            (json!({"items": ["string", null]}), json!({"items": {}})),
             (json!({"items": [{"type": "string"}]}), json!({"items": {"type": "string"}})),
             (json!({"properties": null, "required": null}), json!({})),
             (json!({"properties": []}), json!({})),
@@ -463,7 +486,8 @@ mod tests {
             (json!({"anyOf": null, "oneOf": [], "allOf": {"type": "str"}}), json!({"allOf": [{"type": "string"}]})),
             (json!({"anyOf": [null, "string", true]}), json!({"anyOf": [{"type": "string"}, {}]})),
             (json!({"minLength": "3", "maxLength": -1, "minItems": 2.0}), json!({"minLength": 3, "minItems": 2})),
-            (json!({"minimum": "0", "exclusiveMinimum": true}), json!({"minimum": 0})),
+            (json!({"minimum": "0", "exclusiveMinimum": true}), json!({"exclusiveMinimum": 0})),
+            (json!({"maximum": 9, "exclusiveMaximum": false, "exclusiveMinimum": true}), json!({"maximum": 9})),
             (json!({"description": null, "title": ["x"], "pattern": 5}), json!({})),
             (json!({"description": 5}), json!({"description": "5"})),
             (json!({"nullable": "true", "uniqueItems": "yes"}), json!({"nullable": true})),

@@ -62,7 +62,7 @@ fn joined_within(mut schema: Map<String, Value>, whole: &Value, left: &mut usize
 }
 
 /// Adds the properties of these schemas to one that does not describe them itself, and what all of them, or any of them, requires.
-fn join(schema: &mut Map<String, Value>, schemas: &[Map<String, Value>], all: bool) {
+pub(super) fn join(schema: &mut Map<String, Value>, schemas: &[Map<String, Value>], all: bool) {
     let described = |schema: &Map<String, Value>| schema.get("properties").and_then(Value::as_object).cloned();
     let own = described(schema).unwrap_or_default();
     let mut added: Map<String, Value> = Map::new();
