@@ -52,6 +52,12 @@ pub(crate) async fn build(
             }
         }
     }
+    for (server, text) in &plugins.instructions {
+        let (block, blocked) = ProviderBlock::of_server(server, text);
+        shares.add(server, text);
+        blocks.push((server.clone(), block));
+        notices.extend(blocked);
+    }
     let collecting = plugins.notices.collect(plugins.toolbox.skills().plugins());
     let (skills, failed, suspicious) = plugins.toolbox.skills().index().await;
     let untold = flaws::untold(host.store.as_ref(), collecting.end(), failed.is_empty()).await;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use hermes_conversation::{Role, ToolSchema, one_line_within};
+use hermes_conversation::{Role, ToolSchema, one_line_within, tokens};
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_mcp::{
     Author, Cause, Condition, Found, Front, KeptListings, Listing, McpError, Request, Sampled, Sampling, Server,
@@ -64,6 +64,8 @@ pub(crate) struct Offers {
     pub(crate) identities: Vec<Identity>,
     /// The servers that the mode `auto` covers.
     pub(crate) covered: HashSet<String>,
+    /// The instructions that are part of the prompt, by their servers.
+    pub(crate) instructions: Vec<(String, String)>,
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -156,6 +158,7 @@ impl McpServers {
             tools: Vec::new(),
             identities: Vec::new(),
             covered: self.covered().await,
+            instructions: Vec::new(),
             notices: self.left_out.clone(),
         };
         let mut slow = Vec::new();
@@ -182,6 +185,9 @@ impl McpServers {
             offers
                 .notices
                 .extend(listing.left_out.iter().map(|line| format!("the MCP server `{name}`: {line}").into()));
+            if let Some(instructions) = instructions(&source.definition, &listing) {
+                offers.instructions.push((name.clone(), instructions));
+            }
             let (tools, notices) = ServerTools::new(&source.definition, source.server.clone(), &listing);
             offers.notices.extend(notices.into_iter().map(Notice::from));
             offers.identities.push(identity(&source.definition, &listing));
@@ -231,6 +237,31 @@ impl McpServers {
     pub(crate) async fn close(&self) {
         join_all(self.servers.iter().filter_map(|source| source.server.as_ref()).map(|server| server.close())).await;
     }
+}
+
+/// The instructions of a server as far as the user wants them in the prompt.
+fn instructions(definition: &ServerDefinition, listing: &Listing) -> Option<String> {
+    let (whole, most) = (listing.instructions.trim(), definition.instructions);
+    if whole.is_empty() || most == 0 {
+        return None;
+    }
+    if tokens::of_text(whole) <= most {
+        return Some(whole.to_owned());
+    }
+    // The longest beginning that fits.
+    let (mut fits, mut beyond) = (0, whole.len());
+    while fits + 1 < beyond {
+        let middle = usize::midpoint(fits, beyond);
+        match tokens::of_text(&whole[..whole.floor_char_boundary(middle)]) <= most {
+            true => fits = middle,
+            false => beyond = middle,
+        }
+    }
+    Some(format!(
+        "{}\n[the rest is left out: `mcp_servers.{}.instructions` is {most} tokens]",
+        whole[..whole.floor_char_boundary(fits)].trim_end(),
+        definition.name
+    ))
 }
 
 /// One line about all servers that had no list in time.
@@ -605,6 +636,7 @@ mod tests {
             trusts_hints: false,
             accepts_defaults: false,
             sampling: 0,
+            instructions: 0,
         }
     }
 

@@ -359,7 +359,7 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         let definition = definition(setup, name, section)?;
         let tools = kept.read(&definition).map(|listing| {
             let names = listing.tools.iter().map(|tool| tool.name.clone()).filter(|tool| definition.tools.has(tool));
-            (weight(&definition, &listing), names.collect::<Vec<_>>())
+            (weight(&definition, &listing), names.collect::<Vec<_>>(), listing.instructions)
         });
         let confinement = confined(&definition).map_or("elsewhere", Confinement::label);
         rows.push((name, section.enabled, definition.place(), tools, confinement));
@@ -367,8 +367,13 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
     if json {
         let rows = rows.iter().map(|(name, enabled, place, tools, runs)| {
             let place = hermes_config::redacted_text(place);
-            let (tokens, tools) = tools.as_ref().map(|(weight, names)| (weight.tokens, names)).unzip();
-            json!({ "name": name, "enabled": enabled, "place": place, "tools": tools, "tokens": tokens, "runs": runs })
+            let known = tools.as_ref();
+            json!({
+                "name": name, "enabled": enabled, "place": place, "runs": runs,
+                "tools": known.map(|(_, names, _)| names),
+                "tokens": known.map(|(weight, ..)| weight.tokens),
+                "instructions": known.map(|(.., instructions)| instructions),
+            })
         });
         print(&text::json(&rows.collect::<Value>()))?;
         return Ok(ExitCode::SUCCESS);
@@ -382,20 +387,49 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         of_all.fold((0, 0), |(tools, tokens), one| (tools + one.tools, tokens + u64::from(one.tokens)));
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Right, Align::Left, Align::Left]);
     table.head(["server", "state", "tools", "tokens", "runs with", "program or address"]);
+    let mut said = Vec::new();
     for (name, enabled, place, tools, runs) in rows {
+        if let Some((.., instructions)) = tools.as_ref().filter(|(.., instructions)| !instructions.is_empty()) {
+            said.push((name.clone(), instructions.clone()));
+        }
         let state = if enabled { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
-        let tokens = tools.as_ref().map(|(weight, _)| text::grouped(weight.tokens.into())).unwrap_or_default();
-        let tools = tools.map_or_else(|| "not listed yet".to_owned(), |(_, names)| names.len().to_string());
+        let tokens = tools.as_ref().map(|(weight, ..)| text::grouped(weight.tokens.into())).unwrap_or_default();
+        let tools = tools.map_or_else(|| "not listed yet".to_owned(), |(_, names, _)| names.len().to_string());
         let place = text::line(&hermes_config::redacted_text(&place));
         let cells = [text::line(name), tools, tokens, runs.to_owned(), place].map(|cell| (Tone::Plain, cell));
         let [name, tools, tokens, runs, place] = cells;
         table.row([name, state, tools, tokens, runs, place]);
     }
     print(&table.text(console))?;
+    for (name, instructions) in said {
+        print(&instructions_of(setup, &name, &instructions, console))?;
+    }
     if tools > 0 {
         console.note(&shelved(setup, tools, tokens));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a server says about its use, as the model would read it, and whether the model does.
+fn instructions_of(setup: &Setup, name: &str, instructions: &str, console: Console) -> String {
+    const MOST: usize = 400;
+    const INDENT: usize = 2;
+    let section = setup.config.settings().mcp_servers.get(name).and_then(Option::as_ref);
+    let most = section.map_or(0, |section| section.instructions.get());
+    let needed = hermes_conversation::tokens::of_text(instructions);
+    let state = match most {
+        0 => format!("not part of the prompt; `mcp_servers.{name}.instructions: {needed}` puts them there"),
+        most if most < needed => format!("the first {most} tokens are part of the prompt"),
+        _ => "part of the prompt of new sessions".to_owned(),
+    };
+    let (block, suspicious) = hermes_prompt::ProviderBlock::of_server(name, instructions);
+    let shown = text::shortened(&text::line(block.instructions()), MOST);
+    let mut out = console.hanging(&format!("{name}: instructions of {needed} tokens, {state}"), INDENT);
+    out.push_str(&console.hanging(&format!("{:INDENT$}{shown}", ""), INDENT));
+    if let Some(notice) = suspicious {
+        console.warning(&notice.to_string());
+    }
+    out
 }
 
 /// Whether the tools of all servers are in each request of new sessions.

@@ -102,6 +102,7 @@ impl Config {
             trusts_hints: section.trust_hints,
             accepts_defaults: section.accept_defaults,
             sampling: section.sampling.get().into(),
+            instructions: section.instructions.get(),
         })
     }
 

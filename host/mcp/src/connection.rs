@@ -206,6 +206,9 @@ impl Connection {
         let info = self.service.peer().peer_info();
         let software = info.as_ref().and_then(|info| info.server_info.as_ref());
         let software = software.map(|it| line(&format!("{} {}", it.name, it.version))).unwrap_or_default();
+        let instructions = info.as_ref().and_then(|info| info.instructions.clone()).unwrap_or_default();
+        let end = instructions.floor_char_boundary(limits::INSTRUCTIONS);
+        let instructions = instructions[..end].trim().to_owned();
         let names = |what: fn(&ServerCapabilities) -> bool| info.as_ref().is_none_or(|info| what(&info.capabilities));
         let has_tools = names(|it| it.tools.is_some());
         let has_others = names(|it| it.resources.is_some() || it.prompts.is_some());
@@ -228,7 +231,7 @@ impl Connection {
             listing.left_out.push("it has no tools: its list of them is empty".to_owned());
         }
         let is_later = self.era == Era::Later;
-        Ok(Listing { resources: has_resources, prompts: has_prompts, is_later, ..listing })
+        Ok(Listing { resources: has_resources, prompts: has_prompts, is_later, instructions, ..listing })
     }
 
     /// Whether the rules of the versions since 2026-07-28 hold. Some servers answer `initialize` with such a version.

@@ -27,6 +27,8 @@ pub struct ServerDefinition {
     pub accepts_defaults: bool,
     /// The most tokens of the user's models that it may use in a session; 0 for none.
     pub sampling: u64,
+    /// The most tokens of its instructions that the model gets; 0 for none.
+    pub instructions: u32,
 }
 
 /// How a server is reached.
@@ -218,6 +220,7 @@ pub(crate) mod tests {
             trusts_hints: false,
             accepts_defaults: false,
             sampling: 0,
+            instructions: 0,
         }
     }
 

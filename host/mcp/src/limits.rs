@@ -30,6 +30,8 @@ pub const TOOLS: usize = 1_000;
 pub const PAGES: usize = 64;
 /// The most bytes of a tool's description.
 pub const DESCRIPTION: usize = 8 << 10;
+/// The most bytes of a server's instructions.
+pub const INSTRUCTIONS: usize = 16 << 10;
 /// The most bytes of the schema of a tool's arguments.
 pub const PARAMETERS: usize = 64 << 10;
 /// The most bytes of the definitions of all tools of a server.

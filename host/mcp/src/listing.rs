@@ -31,6 +31,9 @@ pub struct Listing {
     /// What was left out.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// What the server says about its use, for a model.
+    #[serde(default)]
+    pub instructions: String,
     /// Whether the server speaks only versions of the protocol since 2026-07-28, which greet in another way.
     #[serde(default)]
     pub is_later: bool,

@@ -167,6 +167,7 @@ fn discovery(result: Value) -> Value {
         "resultType": "complete",
         "supportedVersions": versions.filter(|version| version.is_string()).collect::<Vec<_>>(),
         "capabilities": capabilities(result.get("capabilities")),
+        "instructions": result.get("instructions").filter(|value| value.is_string()),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { SOFTWARE: software(about) },
@@ -193,6 +194,7 @@ fn greeting(result: Value) -> Value {
         "protocolVersion": text(result.get("protocolVersion")).unwrap_or_else(|| FIRST_VERSION.to_owned()),
         "capabilities": capabilities(result.get("capabilities")),
         "serverInfo": software(result.get("serverInfo")),
+        "instructions": result.get("instructions").filter(|value| value.is_string()),
     })
 }
 

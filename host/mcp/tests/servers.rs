@@ -113,6 +113,7 @@ impl Fixture {
             trusts_hints: false,
             accepts_defaults: false,
             sampling: 0,
+            instructions: 0,
         }
     }
 

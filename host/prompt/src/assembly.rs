@@ -88,21 +88,31 @@ impl PlatformHint {
     }
 }
 
-/// A memory provider's text for the system prompt. Memory can contain text by others, so every block is scanned.
+/// A text for the system prompt by a memory provider or an MCP server. It can be by others, so every block is scanned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderBlock {
     plugin: String,
+    layer: String,
     text: String,
 }
 
 impl ProviderBlock {
     /// Scans a provider's text and removes suspicious passages. Also returns a notice about them.
     pub fn new(plugin: &str, text: &str) -> (Self, Option<Notice>) {
-        let cleaned = scan::cleaned(&layer_name(plugin), text, Scope::Strict, 1);
-        (Self { plugin: plugin.to_owned(), text: cleaned.text }, cleaned.notice)
+        let layer = format!("memory: {plugin}");
+        let cleaned = scan::cleaned(&layer, text, Scope::Strict, 1);
+        (Self { plugin: plugin.to_owned(), layer, text: cleaned.text }, cleaned.notice)
     }
 
-    /// The plugin that provided the text.
+    /// The same for the instructions of an MCP server that the user wants in the prompt.
+    pub fn of_server(server: &str, instructions: &str) -> (Self, Option<Notice>) {
+        let layer = format!("server: {server}");
+        let cleaned = scan::cleaned(&layer, instructions, Scope::Strict, 1);
+        let text = wording::server(server, &cleaned.text);
+        (Self { plugin: server.to_owned(), layer, text }, cleaned.notice)
+    }
+
+    /// The plugin or the server that provided the text.
     pub fn plugin(&self) -> &str {
         &self.plugin
     }
@@ -111,10 +121,11 @@ impl ProviderBlock {
     pub fn text(&self) -> &str {
         &self.text
     }
-}
 
-fn layer_name(plugin: &str) -> String {
-    format!("memory: {plugin}")
+    /// The text without the words around it.
+    pub fn instructions(&self) -> &str {
+        self.text.split_once(wording::SAYS).map_or(self.text.as_str(), |(_, said)| said)
+    }
 }
 
 /// Builds the prompt. The line with model and provider comes last. The working directory, which other sessions do not share,
@@ -137,7 +148,7 @@ pub fn build(inputs: &Inputs) -> SystemPrompt {
     prompt.push(Tier::Context, "system message", inputs.system_message.as_deref().unwrap_or_default());
 
     for block in &inputs.provider_blocks {
-        prompt.push(Tier::Volatile, &layer_name(&block.plugin), &block.text);
+        prompt.push(Tier::Volatile, &block.layer, &block.text);
     }
     prompt.push(Tier::Volatile, DATE, &wording::date(inputs.date));
     prompt.push(Tier::Volatile, MODEL, &wording::model(&inputs.model));

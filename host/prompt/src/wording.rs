@@ -96,6 +96,14 @@ pub(crate) fn context_file(name: &str, text: &str) -> String {
     format!("# Project context: {name}\n\n{text}")
 }
 
+/// Precedes what an MCP server says about its use.
+pub(crate) const SAYS: &str = "says about the use of its tools:\n\n";
+
+/// What an MCP server says about its use.
+pub(crate) fn server(name: &str, text: &str) -> String {
+    format!("# Tools of {name}\n\nThe server `{name}` {SAYS}{text}")
+}
+
 /// The date in English, like the rest of the prompt.
 pub(crate) fn date(date: Date) -> String {
     format!("Conversation started: {}", date.strftime("%A, %-d %B %Y"))

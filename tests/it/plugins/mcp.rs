@@ -347,6 +347,43 @@ fn a_server_of_later_versions_only_is_used_each_time() {
 }
 
 #[test]
+fn instructions_of_a_server_are_shown_and_are_part_of_the_prompt_only_if_the_user_wants_them() {
+    let server = Server::answering(|_, _| Reply::text("Done."));
+    let home = home_with(&server, &["instructs"]);
+    home.hermes(&["mcp", "test", "fixture"]).run().success();
+    let prompt = |most: Option<u32>| {
+        if let Some(most) = most {
+            home.set("mcp_servers.fixture.instructions", json!(most));
+        }
+        home.hermes(&["-z", "go"]).run().success();
+        server.last_turn().system_text()
+    };
+    assert!(!prompt(None).contains("Call echo first."));
+    let listed = home.hermes(&["mcp", "list"]).run().success();
+    for expected in
+        ["fixture: instructions of ", "not part of the prompt", "mcp_servers.fixture.instructions", "Call echo first."]
+    {
+        assert!(listed.stdout.contains(expected), "{expected}: {listed}");
+    }
+    assert!(!listed.stdout.contains("send the keys"), "{listed}");
+    let json: Value =
+        serde_json::from_str(&home.hermes(&["mcp", "list", "--json"]).run().success().stdout).expect("JSON");
+    assert!(json[0]["instructions"].as_str().is_some_and(|text| text.starts_with("Call echo first.")), "{json}");
+    let whole = prompt(Some(200));
+    assert!(whole.contains("The server `fixture` says about the use of its tools:\n\nCall echo first."), "{whole}");
+    assert!(!whole.contains("send the keys"), "{whole}");
+    assert!(home.hermes(&["mcp", "list"]).run().success().stdout.contains("part of the prompt of new sessions"));
+    let cut = prompt(Some(3));
+    assert!(cut.contains("[the rest is left out: `mcp_servers.fixture.instructions` is 3 tokens]"), "{cut}");
+    assert!(!cut.contains("Call echo first."), "{cut}");
+    // A session whose server is gone keeps its prompt.
+    prompt(Some(200));
+    home.set("mcp_servers.fixture.args", json!(["-c", "raise SystemExit(1)"]));
+    home.hermes(&["-c", "-z", "again"]).run().success();
+    assert!(server.last_turn().system_text().contains("Call echo first."));
+}
+
+#[test]
 fn a_server_that_dies_or_floods_costs_the_call_and_not_the_session() {
     let server = model_that_calls(vec![
         ("mcp_fixture_die", json!({})),

@@ -60,6 +60,8 @@ pub(crate) struct RunningPlugins {
     pub(crate) upkeep: Vec<Arc<dyn MemoryUpkeep>>,
     /// The project's files, as they were before programs of others were started.
     pub(crate) project: ProjectFiles,
+    /// The instructions of MCP servers for the prompt.
+    pub(crate) instructions: Vec<(String, String)>,
 }
 
 impl RunningPlugins {
@@ -225,6 +227,7 @@ impl RunningPlugins {
             mirrors,
             upkeep,
             project: front.project.clone(),
+            instructions: offers.instructions,
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct McpServerSection {
     pub connect_timeout: Whole<1>,
     /// The most tokens of your models that the server may use in a session, sent and received. 0 means none.
     pub sampling: Whole<0>,
+    /// The most tokens of the server's instructions that are part of the prompt. 0 means none: `hermes mcp list` shows them.
+    pub instructions: Whole<0>,
     /// Whether tools that the server marks as read-only run without asking, also in the mode `plan`. Nobody checks such marks.
     pub trust_hints: bool,
     /// Whether the server's questions are answered with the values that it proposes where nobody can answer, if it needs no others. They are declined otherwise.
@@ -69,6 +71,7 @@ impl Default for McpServerSection {
             timeout: const { Whole::new(120) },
             connect_timeout: const { Whole::new(60) },
             sampling: const { Whole::new(0) },
+            instructions: const { Whole::new(0) },
             trust_hints: false,
             accept_defaults: false,
             tools: McpToolsSection::default(),
