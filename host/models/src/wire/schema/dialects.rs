@@ -64,7 +64,7 @@ pub(crate) enum References {
     Any,
     /// Those without other keywords beside them.
     Bare,
-    /// Those that lead directly to a definition with a plain name.
+    /// Those that lead directly to a definition with a plain name, with nothing beside them but notes.
     Direct,
     None,
 }
@@ -154,9 +154,15 @@ pub(super) const OF_TYPES: &[(&[&str], &[&str])] = &[
             "patternProperties",
             "propertyNames",
             "propertyOrdering",
+            "dependencies",
+            "dependentRequired",
+            "dependentSchemas",
         ],
     ),
-    (&["array"], &["items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"]),
+    (
+        &["array"],
+        &["items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains"],
+    ),
     (&["string"], &["pattern", "minLength", "maxLength"]),
     (&["number", "integer"], &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
     (&["string", "number", "integer"], &["format"]),
@@ -263,13 +269,15 @@ const GEMINI: Row = Row {
 
 /// The source of `common/json-schema-to-grammar.cpp` as of 2026, and reported errors: `Pattern must start with '^' and end with '$'`,
 /// `failed to parse grammar` for escapes such as `\d` and for a repetition of 2,000, which counts what it repeats. It requires every
-/// property of the schemas in `allOf`, and forgets what stands beside a choice.
+/// property of the schemas in `allOf`, forgets what stands beside a choice, and reads a schema of any value as one of an object; earlier
+/// versions refuse a schema without a type (`Unrecognized schema`).
 const LLAMA_CPP: Row = Row {
     name: "llama.cpp",
-    refused: &["allOf"],
+    refused: &["allOf", "not", "if", "then", "else", "nullable"],
     names: NameRule::NoKeyword,
     references: References::Direct,
     lone_choices: true,
+    typed: true,
     grammar_patterns: true,
     most_repeats: Some(256),
     ..OPENAI

@@ -54,7 +54,12 @@ pub(super) fn fitted(schema: &Map<String, Value>, row: &'static Row) -> Result<O
         absent: BTreeSet::new(),
         nullable: BTreeSet::new(),
     };
-    let fitted = fit.schema(schema.clone(), 0)?;
+    let mut root = schema.clone();
+    // Arguments are never null.
+    if !row.takes("nullable") {
+        root.shift_remove("nullable");
+    }
+    let fitted = fit.schema(root, 0)?;
     let absent = fit.absent.difference(&fit.nullable).cloned().collect();
     Ok((fitted != *schema).then_some(Fitted { schema: fitted, absent }))
 }
@@ -101,9 +106,10 @@ impl Fit<'_> {
         let followed = self.followed.len();
         let mut told = Map::new();
         loop {
-            self.reference(&mut members);
             self.all(&mut members)?;
-            if !self.choice(&mut members, &mut told)? {
+            self.reference(&mut members);
+            let has_all = members.contains_key("allOf") && !self.row.takes("allOf");
+            if !self.choice(&mut members, &mut told)? && !has_all {
                 break;
             }
         }
@@ -121,6 +127,8 @@ impl Fit<'_> {
         }
         self.leave_out(&mut members, &mut told);
         self.inner(&mut members, level)?;
+        // Only now it is known which branches are null.
+        while self.row.single_types && without_null(&mut members) {}
         if self.row.closed && is_object {
             self.close(&mut members);
         }
@@ -132,7 +140,9 @@ impl Fit<'_> {
     /// Replaces a reference that the dialect does not follow by what it leads to.
     fn reference(&mut self, members: &mut Map<String, Value>) {
         while let Some(Value::String(reference)) = members.get("$ref").cloned() {
-            if self.row.follows(&reference) {
+            let is_alone = self.row.references != References::Direct
+                || members.keys().all(|keyword| keyword == "$ref" || !describes(keyword));
+            if self.row.follows(&reference) && is_alone {
                 if self.row.references == References::Bare && members.len() > 1 {
                     members.shift_remove("$ref");
                     members.entry("anyOf").or_insert_with(|| json!([{ "$ref": reference }]));
@@ -225,33 +235,13 @@ impl Fit<'_> {
                 self.alone(members, keyword)?;
             }
         }
-        if !self.row.single_types {
-            return Ok(false);
-        }
-        let Some(Value::Array(choices)) = members.get_mut("anyOf") else { return Ok(false) };
-        let before = choices.len();
-        choices.retain(|choice| !is_null(choice));
-        let has_null = choices.len() < before;
-        let one = match &mut choices[..] {
-            [] => Some(json!({"type": "null"})),
-            [one] => Some(one.take()),
-            _ => None,
-        };
-        if has_null && one.as_ref().is_none_or(|one| !is_null(one)) {
-            members.insert("nullable".to_owned(), true.into());
-        }
-        let Some(Value::Object(one)) = one else { return Ok(false) };
-        members.shift_remove("anyOf");
-        add(members, one);
-        Ok(true)
+        Ok(self.row.single_types && without_null(members))
     }
 
     /// Moves what stands beside a choice into it: objects become one object with the properties of all, as at the root, and other
     /// schemas are completed one by one.
     fn alone(&mut self, members: &mut Map<String, Value>, keyword: &str) -> Result<(), Unfit> {
-        let describes =
-            |key: &str| key != keyword && !NOTES.contains(&key) && (DESCRIBING.contains(&key) || RULES.contains(&key));
-        let beside: Vec<String> = members.keys().filter(|key| describes(key)).cloned().collect();
+        let beside: Vec<String> = members.keys().filter(|key| *key != keyword && describes(key)).cloned().collect();
         if beside.is_empty() {
             return Ok(());
         }
@@ -318,7 +308,7 @@ impl Fit<'_> {
                 Some(kind) => drop(members.insert("type".to_owned(), kind)),
                 None if self.row.closed => return Err(Unfit::Any(self.place.clone())),
                 None => {
-                    members.insert("anyOf".to_owned(), any());
+                    members.insert("anyOf".to_owned(), any(self.row));
                     return Ok(());
                 }
             }
@@ -478,6 +468,11 @@ impl Fit<'_> {
     }
 }
 
+/// Whether a keyword says more of a value than a note.
+fn describes(keyword: &str) -> bool {
+    !NOTES.contains(&keyword) && (DESCRIBING.contains(&keyword) || RULES.contains(&keyword))
+}
+
 /// Adds the keywords that a schema does not have.
 fn add(members: &mut Map<String, Value>, further: Map<String, Value>) {
     for (key, value) in further {
@@ -521,10 +516,16 @@ fn has(kind: &Value, name: &str) -> bool {
     kind == name || kind.as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == name))
 }
 
-/// The types of any value. A list of anything would need itself as its items.
-fn any() -> Value {
-    let one = |kind: &str| json!({ "type": kind });
-    json!([one("string"), one("number"), one("boolean"), one("object"), {"type": "array", "items": one("string")}])
+/// The types of any value. A list of anything would need itself as its items: it has no lists.
+fn any(row: &Row) -> Value {
+    let kinds: &[&str] = match row.single_types {
+        true => &["string", "number", "boolean", "object"],
+        false => &["string", "number", "boolean", "null", "object"],
+    };
+    let one = |kind: &&str| json!({ "type": kind });
+    let items: Vec<Value> = kinds.iter().map(one).collect();
+    let list = json!({"type": "array", "items": {"anyOf": items}});
+    items.iter().cloned().chain([list]).collect()
 }
 
 /// The type that the other keywords of a schema imply.
@@ -581,6 +582,26 @@ fn takes_null(members: &Map<String, Value>, whole: &Value, depth: usize) -> bool
     let values = members.get("enum").and_then(Value::as_array);
     let of_values = values.is_none_or(|values| values.contains(&Value::Null));
     of_type && of_values && members.get("const").is_none_or(Value::is_null)
+}
+
+/// Says with `nullable` that a choice may be null. Whether only one branch was left and is part of the schema now.
+fn without_null(members: &mut Map<String, Value>) -> bool {
+    let Some(Value::Array(choices)) = members.get_mut("anyOf") else { return false };
+    let before = choices.len();
+    choices.retain(|choice| !is_null(choice));
+    let has_null = choices.len() < before;
+    let one = match &mut choices[..] {
+        [] => Some(json!({"type": "null"})),
+        [one] => Some(one.take()),
+        _ => None,
+    };
+    if has_null && one.as_ref().is_none_or(|one| !is_null(one)) {
+        members.insert("nullable".to_owned(), true.into());
+    }
+    let Some(Value::Object(one)) = one else { return false };
+    members.shift_remove("anyOf");
+    add(members, one);
+    true
 }
 
 /// Lets a schema take null, too.

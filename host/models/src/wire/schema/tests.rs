@@ -82,6 +82,13 @@ fn refused(row: &Row, root: &Value) -> Option<String> {
                 _ if !row.takes(keyword) => "the keyword",
                 "$ref" if !row.follows(value.as_str().unwrap()) => "the reference",
                 "$ref" if row.references == References::Bare && schema.len() > 1 => "what stands beside the reference",
+                _ if row.references == References::Direct
+                    && schema.contains_key("$ref")
+                    && dialects::RULES.contains(&keyword.as_str())
+                    && keyword != "default" =>
+                {
+                    "what stands beside the reference"
+                }
                 "format" if row.formats.is_some_and(|formats| !formats.contains(&value.as_str().unwrap())) => {
                     "the format"
                 }

@@ -50,6 +50,10 @@ fn schemas() -> Vec<(&'static str, Value)> {
             json!({"type": ["object", "null"], "properties": {"a": {"type": "string"}}, "required": ["a"]}),
         ),
         ("a root that is a text", json!({"type": "string"})),
+        (
+            "a root that may be null",
+            json!({"type": "object", "nullable": true, "properties": {"a": {"type": "string", "nullable": true}}}),
+        ),
         ("a list without items", with(json!({"type": "array"}))),
         ("a list of lists without items", with(json!({"type": "array", "items": {"type": "array"}}))),
         (
