@@ -57,6 +57,13 @@ impl Diagnose for AgentError {
                 };
                 return (code, what, fix);
             }
+            Self::DeferredRefused { session, refused } => {
+                let (code, what, _) = refused.parts();
+                let fix = Fix::words(format!(
+                    "set `tool_search.deferred: false` in config.yaml, and rebuild the prompt with `hermes prompt --rebuild {session}`"
+                ));
+                return (code, what, fix);
+            }
             Self::Rule(error) => return error.parts(),
             Self::Workspace { .. } => (
                 codes::WORKSPACE,
@@ -184,6 +191,14 @@ mod tests {
                 tool: "mcp_odd_greet".into(),
                 owner: "odd".into(),
                 is_server: true,
+                refused: Box::new(hermes_models::ModelError::NotFound {
+                    url: "u".into(),
+                    model: "m".into(),
+                    message: "no".into(),
+                }),
+            },
+            AgentError::DeferredRefused {
+                session: "s".into(),
                 refused: Box::new(hermes_models::ModelError::NotFound {
                     url: "u".into(),
                     model: "m".into(),

@@ -74,6 +74,9 @@ pub struct ProviderRow {
     pub call_ids: CallIds,
     /// The most tools of a request, if it refuses more.
     pub most_tools: Option<usize>,
+    /// Parts of the names of models for which it keeps definitions of tools out of the context until a result names them. Only
+    /// wire formats that have a form for this use it.
+    pub deferred_tools: &'static [&'static str],
 }
 
 /// A row with defaults.
@@ -96,6 +99,7 @@ const ROW: ProviderRow = ProviderRow {
     vendor_names: false,
     call_ids: CallIds::Any,
     most_tools: None,
+    deferred_tools: &[],
 };
 
 impl ProviderRow {
@@ -165,6 +169,14 @@ pub(crate) fn call_ids(provider: &str, url: &Url) -> CallIds {
     let named = ProviderRow::by_name(provider).into_iter();
     let known = named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).map(|row| row.call_ids);
     known.into_iter().find(|ids| *ids != CallIds::Any).unwrap_or_default()
+}
+
+/// Whether a route's model takes definitions of tools that stay out of the context until a result names them: by the host's row, or by the
+/// provider's name where the host is unknown. An unknown model does not: the common form works everywhere.
+pub(crate) fn defers_tools(provider: &str, url: &Url, model: &str) -> bool {
+    let row = ProviderRow::by_host(url).or_else(|| ProviderRow::by_name(provider));
+    let name = model.to_ascii_lowercase().replace('.', "-");
+    row.is_some_and(|row| row.deferred_tools.iter().any(|part| name.contains(part)))
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl Route {
     /// How messages for it are rendered.
     pub fn style(&self) -> Style {
         match &self.base_url {
-            Some(url) => Style::of_route(self.api_mode, &self.model.provider, url),
+            Some(url) => Style::of_route(self.api_mode, &self.model.provider, url, &self.model.name),
             None => Style::PLAIN,
         }
     }

@@ -69,6 +69,9 @@ pub struct Style {
     pub echo: Echo,
     /// Chat completions: which ids of calls are taken.
     pub ids: CallIds,
+    /// Whether deferred tools are sent as such, and the results of a search load them. Otherwise they are left out: the model gets their
+    /// definitions as text.
+    pub defers: bool,
 }
 
 impl Style {
@@ -77,14 +80,16 @@ impl Style {
 
     /// A style of a provider that reads the reasoning which it writes.
     pub const fn new(mode: ApiMode, marks: Marks) -> Self {
-        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any }
+        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any, defers: false }
     }
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
-    pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
-        let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
-        let ids = mode.format().ids(providers::call_ids(provider, url));
-        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)), ids }
+    pub fn of_route(mode: ApiMode, provider: &str, url: &Url, model: &str) -> Self {
+        let format = mode.format();
+        let marks = format.marks(providers::takes_chat_marks(provider, url));
+        let ids = format.ids(providers::call_ids(provider, url));
+        let defers = format.can_defer() && providers::defers_tools(provider, url, model);
+        Self { mode, marks, echo: format.echo(Echo::of(provider, url)), ids, defers }
     }
 
     /// Every style in which a request of this wire format may have been written, the likeliest first: this style, if it is one.
@@ -92,10 +97,11 @@ impl Style {
         let format = mode.format();
         let mut candidates: Vec<Self> = Some(self).filter(|own| own.mode == mode).into_iter().collect();
         let all = CallIds::ALL.into_iter().flat_map(|ids| Echo::ALL.into_iter().map(move |echo| (ids, echo)));
-        for (ids, echo) in all {
+        let all = all.flat_map(|kind| [false, true].map(|defers| (kind, defers)));
+        for ((ids, echo), defers) in all {
             for marked in [false, true] {
                 let (marks, echo, ids) = (format.marks(marked), format.echo(echo), format.ids(ids));
-                let candidate = Self { mode, marks, echo, ids };
+                let candidate = Self { mode, marks, echo, ids, defers: defers && format.can_defer() };
                 // The providers with ids of their own get back no reasoning, and take no marks.
                 let exists = ids == CallIds::Any || (echo.members.is_empty() && marks == Marks::None);
                 if exists && !candidates.contains(&candidate) {
@@ -127,8 +133,16 @@ mod tests {
         let count = |mode| Style::PLAIN.candidates(mode).len();
         assert_eq!(Style::PLAIN.candidates(ApiMode::ChatCompletions)[0], Style::PLAIN);
         assert_eq!(count(ApiMode::ChatCompletions), 2 * Echo::ALL.len() + CallIds::ALL.len() - 1);
-        assert_eq!(count(ApiMode::Responses), 1, "its items say themselves what goes back");
-        assert_eq!(count(ApiMode::AnthropicMessages), 2, "with and without reasoning that is demanded");
+        assert_eq!(
+            count(ApiMode::Responses),
+            2,
+            "with and without deferred tools; its items say themselves what goes back"
+        );
+        assert_eq!(
+            count(ApiMode::AnthropicMessages),
+            4,
+            "with and without reasoning that is demanded, and deferred tools"
+        );
     }
 
     #[test]

@@ -17,7 +17,9 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-pub(crate) use format::WireFormat;
+pub(crate) use format::{Listed, WireFormat};
+pub(crate) use frozen::Deferred;
+pub use frozen::{ToolNames, shown_tools};
 pub use history::CallIds;
 
 use crate::{

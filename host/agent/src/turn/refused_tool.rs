@@ -1,14 +1,18 @@
-//! A refusal of a request that is about one tool: which one, and whose it is. Providers name it, or count it.
+//! A refusal of a request that is about its tools: about deferred ones as such, or about one tool, and whose it is. Providers name it, or
+//! count it.
 
-use hermes_models::ModelError;
+use hermes_models::{ModelError, ToolNames};
 
 use crate::error::AgentError;
 use crate::live::Live;
 
-/// Adds whose tool it is to a refusal that is about a tool of a plugin or a server.
+/// Adds what a refusal is about: deferred tools, or a tool of a plugin or a server, and then whose it is.
 pub(super) fn explained(live: &Live, error: AgentError) -> AgentError {
     let AgentError::Model(refused @ ModelError::BadRequest { .. }) = error else { return error };
     let ModelError::BadRequest { message, .. } = &refused else { return refused.into() };
+    if is_of_deferred(message) && !ToolNames::of(&live.prefix.frozen.tools).deferred.is_empty() {
+        return AgentError::DeferredRefused { session: live.log.session.to_string(), refused: Box::new(refused) };
+    }
     let toolbox = &live.plugins.toolbox;
     let frozen = frozen_names(&live.prefix.frozen.tools);
     let owners = toolbox.schemas();
@@ -22,6 +26,14 @@ pub(super) fn explained(live: &Live, error: AgentError) -> AgentError {
         }
         None => refused.into(),
     }
+}
+
+/// Whether a refusal is about what only requests with deferred tools have. A proxy may not know these members, or take out the definitions.
+fn is_of_deferred(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["defer_loading", "tool_reference", "tool reference", "tool_search_call", "tool_search_output", "'tool_search'"]
+        .iter()
+        .any(|word| message.contains(word))
 }
 
 /// The names of a frozen list of tools, in its order.
@@ -46,6 +58,18 @@ fn meant<'n>(message: &str, names: &[&'n str]) -> Option<&'n str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_of_deferred_tools_is_known_by_their_members() {
+        for message in [
+            "tools.3.custom.defer_loading: Extra inputs are not permitted",
+            "messages.2.content.0.tool_result.content.0: Input tag 'tool_reference' found using 'type' does not match",
+            "Tool reference 'mcp_shop_part' not found in available tools",
+        ] {
+            assert!(is_of_deferred(message), "{message}");
+        }
+        assert!(!is_of_deferred("tools.1.custom.input_schema: JSON schema is invalid"));
+    }
 
     #[test]
     fn a_refusal_is_about_the_tool_that_it_names_or_counts() {

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
-    CallIds, Dialect, WireFormat, escape, frozen, history,
+    CallIds, Dialect, Listed, WireFormat, escape,
+    frozen::{self, Function},
+    history,
     media::{self, Content},
-    quote, raw,
-    schema::{self, keys::Renamed},
-    system_list, write,
+    quote, raw, schema, system_list, write,
 };
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
@@ -65,8 +65,8 @@ impl WireFormat for ChatCompletions {
         listed
     }
 
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed> {
-        self::tools(out, tools).map(|()| Renamed::default())
+    fn tools(&self, out: &mut Vec<u8>, _style: Style, tools: &str) -> serde_json::Result<Listed> {
+        self::tools(out, tools).map(|()| Listed::default())
     }
 
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
@@ -189,18 +189,27 @@ fn takes_newer_cap(model: &str) -> bool {
     NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused: lists of earlier versions
-/// are stored with such schemas.
+/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused (lists of earlier versions
+/// are stored with such schemas), or tools in it are deferred.
 fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
     let list: &RawValue = serde_json::from_str(tools)?;
     let read = frozen::tools(tools).unwrap_or_default();
-    if read.iter().all(|tool| !schema::is_refused(tool.parameters())) {
+    if read.iter().all(|tool| !tool.is_deferred && !schema::is_refused(tool.parameters())) {
         out.extend_from_slice(list.get().as_bytes());
         return Ok(());
     }
-    let mut begin = b'[';
-    for tool in read {
-        out.push(std::mem::replace(&mut begin, b','));
+    write_tools(out, read.iter().filter(|tool| !tool.is_deferred));
+    Ok(())
+}
+
+/// A list of these tools.
+pub(super) fn write_tools<'t>(out: &mut Vec<u8>, tools: impl Iterator<Item = &'t Function<'t>>) {
+    out.push(b'[');
+    let begin = out.len();
+    for tool in tools {
+        if out.len() > begin {
+            out.push(b',');
+        }
         out.extend_from_slice(br#"{"type":"function","function":{"name":"#);
         quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
@@ -210,7 +219,6 @@ fn tools(out: &mut Vec<u8>, tools: &str) -> serde_json::Result<()> {
         out.extend_from_slice(b"}}");
     }
     out.push(b']');
-    Ok(())
 }
 
 /// Opens the list of messages, with the system prompt as the first one.
@@ -388,13 +396,32 @@ fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
 /// Parameters stay as they are written, but get the type `object` and `properties` if they lack them: otherwise OpenAI refuses
 /// every request of the session. A tool whose parameters are not a JSON object takes none.
 pub fn tools_json(schemas: &[ToolSchema]) -> String {
+    json(schemas, false)
+}
+
+/// The same list with further tools behind it, which are deferred: a provider that has a form for them shows them only when the result of
+/// a search names them, and no other provider gets them.
+pub fn deferred_json(schemas: &[ToolSchema], deferred: &[ToolSchema]) -> String {
+    let (mut list, more) = (tools_json(schemas), json(deferred, true));
+    if schemas.is_empty() || deferred.is_empty() {
+        return if deferred.is_empty() { list } else { more };
+    }
+    list.pop();
+    list.push(',');
+    list.push_str(&more[1..]);
+    list
+}
+
+fn json(schemas: &[ToolSchema], defer_loading: bool) -> String {
     #[derive(Serialize)]
     struct Tool<'a> {
         r#type: &'static str,
-        function: Function<'a>,
+        function: Named<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        defer_loading: bool,
     }
     #[derive(Serialize)]
-    struct Function<'a> {
+    struct Named<'a> {
         name: &'a str,
         description: &'a str,
         parameters: Box<RawValue>,
@@ -406,8 +433,8 @@ pub fn tools_json(schemas: &[ToolSchema]) -> String {
         .filter_map(|schema| {
             let parameters = schema::complete(schema.parameters.trim()).into_owned();
             let parameters = RawValue::from_string(parameters).ok()?;
-            let function = Function { name: &schema.name, description: &schema.description, parameters };
-            Some(Tool { r#type: "function", function })
+            let function = Named { name: &schema.name, description: &schema.description, parameters };
+            Some(Tool { r#type: "function", function, defer_loading })
         })
         .collect();
     serde_json::to_string(&tools).unwrap_or_else(|_| "[]".to_owned())

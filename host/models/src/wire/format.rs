@@ -5,7 +5,7 @@ use std::{fmt, ops::Range};
 
 use hermes_conversation::{Role, Shown};
 
-use super::{Dialect, schema::keys::Renamed};
+use super::{Dialect, frozen::Deferred, schema::keys::Renamed};
 use crate::{
     ApiMode, CallIds, Echo, Effort, Marks, Prefix, Rendered, Request, Style,
     assembly::Assemble,
@@ -13,6 +13,15 @@ use crate::{
     providers::{KeyHeader, ProviderRow},
     reasoning::dial::Dial,
 };
+
+/// What a tool list leaves for the messages of the same request.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    /// The names in it that stand for others.
+    pub(crate) renamed: Renamed,
+    /// The tools in it that results load.
+    pub(crate) deferred: Deferred,
+}
 
 /// A wire format: messages to request, events to reply. Implementations hold no state.
 pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
@@ -49,8 +58,13 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
         CallIds::Any
     }
 
-    /// Appends the tool list, given in its frozen form, and returns the names in it that stand for others.
-    fn tools(&self, out: &mut Vec<u8>, tools: &str) -> serde_json::Result<Renamed>;
+    /// Whether it has a form for tools that stay out of the context until a result loads them.
+    fn can_defer(&self) -> bool {
+        false
+    }
+
+    /// Appends the tool list, given in its frozen form.
+    fn tools(&self, out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Listed>;
 
     /// Appends the system prompt.
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks;

@@ -1,14 +1,23 @@
 //! Reads the frozen tool list, for wire formats that write tools in another form.
+//!
+//! A list may have deferred tools behind the others. Providers that have a form for them get them; for all others they are left out. So one
+//! list is right for every provider of a session.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use super::chat;
+use crate::prefix::Loading;
 
 #[derive(Deserialize)]
 struct Tool<'a> {
     #[serde(borrow)]
     function: Function<'a>,
+    #[serde(default)]
+    defer_loading: bool,
 }
 
 /// A tool of the frozen list.
@@ -20,6 +29,9 @@ pub(super) struct Function<'a> {
     pub(super) description: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     parameters: Option<&'a RawValue>,
+    /// Whether the model has to find it.
+    #[serde(skip)]
+    pub(super) is_deferred: bool,
 }
 
 impl Function<'_> {
@@ -32,11 +44,75 @@ impl Function<'_> {
 /// The tools of a frozen list, in their order. If several tools have one name, the first is kept.
 pub(super) fn tools(tools: &str) -> serde_json::Result<Vec<Function<'_>>> {
     let tools: Vec<Tool<'_>> = serde_json::from_str(tools)?;
+    let mut known = BTreeSet::new();
     let mut kept: Vec<Function<'_>> = Vec::with_capacity(tools.len());
-    for Tool { function } in tools {
-        if kept.iter().all(|other| other.name != function.name) {
-            kept.push(function);
+    for Tool { function, defer_loading } in tools {
+        if known.insert(function.name.clone()) {
+            kept.push(Function { is_deferred: defer_loading, ..function });
         }
     }
     Ok(kept)
+}
+
+/// What a frozen tool list contains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolNames {
+    /// The tools that the model sees from the beginning.
+    pub shown: BTreeSet<String>,
+    /// The tools that it has to find. Providers without a form for them do not get them.
+    pub deferred: BTreeSet<String>,
+}
+
+impl ToolNames {
+    /// Reads a list; an unreadable one has no tools.
+    pub fn of(list: &str) -> Self {
+        let (deferred, shown): (Vec<_>, Vec<_>) =
+            tools(list).unwrap_or_default().into_iter().partition(|tool| tool.is_deferred);
+        let names = |tools: Vec<Function<'_>>| tools.into_iter().map(|tool| tool.name.into_owned()).collect();
+        Self { shown: names(shown), deferred: names(deferred) }
+    }
+}
+
+/// A frozen tool list without its deferred tools: what counts as tokens of the prompt.
+pub fn shown_tools(list: &str) -> Cow<'_, str> {
+    let Ok(tools) = tools(list) else { return Cow::Borrowed(list) };
+    if !tools.iter().any(|tool| tool.is_deferred) {
+        return Cow::Borrowed(list);
+    }
+    let mut out = Vec::new();
+    chat::write_tools(&mut out, tools.iter().filter(|tool| !tool.is_deferred));
+    Cow::Owned(String::from_utf8(out).expect("it consists of texts"))
+}
+
+/// The deferred tools of a request, each with the bytes that load it in the result of a search.
+#[derive(Debug, Default)]
+pub(crate) struct Deferred {
+    tools: BTreeMap<String, Vec<u8>>,
+    hidden: usize,
+}
+
+impl Deferred {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Adds a tool: what loads it, and how many bytes of the list are its definition.
+    pub(super) fn add(&mut self, tool: &str, loads: Vec<u8>, hidden: usize) {
+        self.tools.insert(tool.to_owned(), loads);
+        self.hidden += hidden;
+    }
+
+    /// The bytes of the tool list that no model reads until a result loads them.
+    pub(crate) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    /// The bytes of a result that loads tools. `None` if the request has not all of them: then the result is sent as its text.
+    pub(crate) fn loading(&self, result: &Loading) -> Option<Vec<u8>> {
+        let tools: Option<Vec<&[u8]>> =
+            result.tools.iter().map(|name| self.tools.get(name).map(Vec::as_slice)).collect();
+        let tools = tools.filter(|tools| !tools.is_empty())?;
+        Some([&result.before[..], &tools.join(&b','), result.after].concat())
+    }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{ApiMode, tools_json};
+use crate::{ApiMode, Style, tools_json};
 
 /// What a provider expects of a schema: in words, and as a test.
 type Rule = (&'static str, fn(&Value) -> bool);
@@ -77,7 +77,7 @@ fn sent(mode: ApiMode, schema: &str, is_stored: bool) -> Value {
         || format!(r#"[{{"type":"function","function":{{"name":"f","description":"","parameters":{schema}}}}}]"#);
     let list = if is_stored { stored() } else { tools_json(&[tool]) };
     let mut out = Vec::new();
-    mode.format().tools(&mut out, &list).unwrap();
+    mode.format().tools(&mut out, Style::PLAIN, &list).unwrap();
     let tools: Value = serde_json::from_slice(&out).unwrap();
     match mode {
         ApiMode::ChatCompletions => &tools[0]["function"]["parameters"],
