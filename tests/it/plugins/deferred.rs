@@ -199,6 +199,9 @@ fn definitions_that_no_model_reads_are_no_tokens_of_the_prompt() {
         home.hermes(&["-z", "post it"]).run().success();
         let shown = home.hermes(&["context", "--json"]).run().success();
         let context: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+        let prompt = home.hermes(&["prompt", "--json", &home.newest_session()]).run().success();
+        let prompt: Value = serde_json::from_str(&prompt.stdout).expect("JSON");
+        assert_eq!(prompt["tool_tokens"], context["sums"]["tools"]);
         context["sums"]["tools"].as_u64().unwrap_or_else(|| panic!("no tokens of tools in {context}"))
     };
     let (with, without) = (tokens(true), tokens(false));

@@ -45,7 +45,9 @@ fn frozen_names(tools: &str) -> Vec<String> {
 /// The tool that a refusal is about: by its position, as `tools[3]` and `tools.3`, or else by its name.
 fn meant<'n>(message: &str, names: &[&'n str]) -> Option<&'n str> {
     let counted = ["tools[", "tools."].iter().find_map(|begin| {
-        let rest = message.split_once(begin)?.1;
+        let (before, rest) = message.split_once(begin)?;
+        // The tools of an item are not those of the list.
+        let rest = Some(rest).filter(|_| !before.ends_with("]."))?;
         let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         names.get(rest[..digits].parse::<usize>().ok()?).copied()
     });
@@ -82,6 +84,7 @@ mod tests {
             ("tools.1.custom.input_schema: JSON schema is invalid", Some("read_file")),
             ("Invalid 'tools[0].function.parameters'", Some("mcp_odd_greet")),
             ("tools[9] is wrong", None),
+            ("Invalid 'input[5].tools[0].parameters' of 'read_file'", Some("read_file")),
             ("mcp_odd_greeting is unknown", None),
             ("there is too much todo", None),
             ("", None),
