@@ -10,6 +10,7 @@ mod chronicle;
 mod clarify;
 mod code_cache;
 mod deadlines;
+mod deferred;
 mod development;
 mod encodings;
 mod files;

@@ -8,6 +8,7 @@ use hermes_models::WindowSource;
 use hermes_session_store::{EngineFaults, Session, SessionStore, StoreError};
 
 use crate::compaction::{self, Ruler, STRIKES};
+use crate::opening;
 
 /// The content of a session's window, and the views that led to it.
 #[derive(Debug, Clone)]
@@ -103,7 +104,7 @@ impl Context {
         let fixed = session
             .frozen
             .as_ref()
-            .map_or((0, 0), |frozen| (tokens::of_text(&frozen.tools), tokens::of_text(&frozen.system_prompt)));
+            .map_or((0, 0), |frozen| (opening::tool_tokens(&frozen.tools), tokens::of_text(&frozen.system_prompt)));
         let faults = store.engine_faults(&session.id).await?;
         let view = store.view_in_force(&session.id).await?.view;
         let ruler = compaction::load_ruler(store, &session.model).await;

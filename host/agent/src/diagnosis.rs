@@ -48,6 +48,13 @@ impl Diagnose for AgentError {
                 let owned = Owned { tool: tool.clone(), owner: owner.clone(), is_server: *is_server };
                 return (code, what, owned.fix());
             }
+            Self::DeferredRefused { session, refused } => {
+                let (code, what, _) = refused.parts();
+                let fix = Fix::words(format!(
+                    "set `tool_search.deferred: false` in config.yaml, and rebuild the prompt with `hermes prompt --rebuild {session}`"
+                ));
+                return (code, what, fix);
+            }
             Self::Rule(error) => return error.parts(),
             Self::Workspace { .. } => (
                 codes::WORKSPACE,
@@ -175,6 +182,14 @@ mod tests {
                 tool: "mcp_odd_greet".into(),
                 owner: "odd".into(),
                 is_server: true,
+                refused: Box::new(hermes_models::ModelError::NotFound {
+                    url: "u".into(),
+                    model: "m".into(),
+                    message: "no".into(),
+                }),
+            },
+            AgentError::DeferredRefused {
+                session: "s".into(),
                 refused: Box::new(hermes_models::ModelError::NotFound {
                     url: "u".into(),
                     model: "m".into(),

@@ -32,6 +32,14 @@ pub enum AgentError {
         /// The refusal.
         refused: Box<ModelError>,
     },
+    /// A request was refused because of its deferred tools.
+    #[error("{refused}; this is about the tools that the prompt defers")]
+    DeferredRefused {
+        /// The session.
+        session: String,
+        /// The refusal.
+        refused: Box<ModelError>,
+    },
     /// A required plugin is missing.
     #[error(transparent)]
     Plugins(#[from] PluginsError),

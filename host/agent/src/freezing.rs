@@ -88,7 +88,9 @@ pub(crate) async fn build(
         Some(before) => shelf::beside(host, &before.tools, &schemas),
         None => plugins.toolbox.shelf().cloned(),
     };
+    let mut deferred = Vec::new();
     if let Some(shelf) = &shelf {
+        deferred = shelf.deferred(&schemas);
         schemas.retain(|(_, schema)| !shelf.has(&schema.name));
         schemas.extend(shelf.schemas().map(|schema| (HOST.to_owned(), schema)));
     }
@@ -127,7 +129,7 @@ pub(crate) async fn build(
             date: host.settings.clock.local().date(),
             model: Model::clone(&host.model),
         };
-        Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::tools_json(&schemas) }
+        Opening { prompt: hermes_prompt::build(&inputs), tools: hermes_models::deferred_json(&schemas, &deferred) }
     };
     let mut whole = opening(&[]);
     let bundled = host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name);

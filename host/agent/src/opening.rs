@@ -9,7 +9,7 @@ use hermes_session_store::{Frozen, PromptNumber};
 pub struct Opening {
     /// The system prompt by tier and layer.
     pub prompt: SystemPrompt,
-    /// The serialised tools, sorted by name.
+    /// The serialised tools, sorted by name, deferred ones last.
     pub tools: String,
 }
 
@@ -26,7 +26,7 @@ impl Opening {
 
     /// The estimated tokens of the prompt and the tools.
     pub(crate) fn tokens(&self) -> u32 {
-        tokens::of_text(&self.prompt.text()).saturating_add(tokens::of_text(&self.tools))
+        tokens::of_text(&self.prompt.text()).saturating_add(tool_tokens(&self.tools))
     }
 
     /// Restores a stored opening by tier and layer.
@@ -62,5 +62,10 @@ pub(crate) fn stable_len(frozen: &Frozen) -> usize {
 
 /// The estimated tokens of the system prompt and the tools.
 pub(crate) fn fixed_tokens(frozen: &Frozen) -> u32 {
-    tokens::of_text(&frozen.system_prompt) + tokens::of_text(&frozen.tools)
+    tokens::of_text(&frozen.system_prompt) + tool_tokens(&frozen.tools)
+}
+
+/// The estimated tokens of a frozen tool list. The model reads a deferred tool only in the result that names it.
+pub(crate) fn tool_tokens(list: &str) -> u32 {
+    tokens::of_text(&hermes_models::shown_tools(list))
 }

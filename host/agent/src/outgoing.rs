@@ -320,9 +320,12 @@ impl Outgoing {
 
     /// Chooses how long the provider should keep what the next request writes to its cache.
     fn choose_lifetime(&mut self, now: u64) {
-        let bytes = self.built.prefix.bytes().len() as f64;
+        // No provider counts a deferred tool before a result loads it.
+        let hidden = self.built.prefix.hidden_len();
+        let bytes = (self.built.prefix.bytes().len() - hidden) as f64;
         // By the provider's count of the previous request.
-        let counted = self.before.as_ref().and_then(|before| Some((before.length(), before.usage?.input)));
+        let length = |before: &PreviousRequest| before.length().saturating_sub(hidden);
+        let counted = self.before.as_ref().and_then(|before| Some((length(before), before.usage?.input)));
         let counted = counted.filter(|(length, input)| *length > 0 && *input > 0);
         let per_byte = counted.map_or(1.0 / BYTES_PER_TOKEN as f64, |(length, input)| f64::from(input) / length as f64);
         if let Some(lifetimes) = &mut self.lifetimes {

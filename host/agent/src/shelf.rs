@@ -4,6 +4,10 @@
 //!
 //! The choice is made once, when the prompt of a session is built. From then on the prompt says which tools it has; every other tool is on
 //! the shelf.
+//!
+//! Where every model of the session takes deferred tools, the prompt also has the definitions of the tools on the shelf, as deferred ones:
+//! the provider shows a definition to the model when the result of a search names it, and the model calls the tool by its own name. The wire
+//! formats know the form (`hermes_models`); searching, calling and what is stored are the same.
 
 mod search;
 mod usage;
@@ -11,8 +15,8 @@ mod usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use hermes_conversation::{ToolCall, ToolSchema, one_line_within, tokens};
-use hermes_models::ProviderRow;
+use hermes_conversation::{ToolCall, ToolSchema, found, one_line_within, tokens};
+use hermes_models::{ProviderRow, ToolNames};
 use hermes_plugin_host::json_schema;
 use serde_json::{Map, Value, json};
 
@@ -24,7 +28,7 @@ use crate::host::Host;
 use crate::toolbox::{HOST, Toolbox};
 
 /// The tool that finds tools on the shelf.
-pub(crate) const SEARCH: &str = "tool_search";
+pub(crate) const SEARCH: &str = found::SEARCH;
 /// The tool that calls one of them.
 pub(crate) const USE: &str = "tool_use";
 
@@ -37,6 +41,10 @@ const MOST_NAMES: usize = 48 << 10;
 const LEAST_NAMES: usize = 2 << 10;
 /// Servers without any name cost so many bytes at most.
 const LINES: usize = 8 << 10;
+/// The most deferred tools of a request: Anthropic takes 10,000, and the other tools count too.
+const MOST_DEFERRED: usize = 9_000;
+/// The most bytes of their definitions. They travel with each request although no model reads them, and Anthropic takes 32 MB.
+const MOST_DEFERRED_BYTES: usize = 4 << 20;
 
 /// The user's settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,11 +55,13 @@ pub struct ShelfSettings {
     pub share: f64,
     /// Tools, servers and plugins whose tools are always in the prompt.
     pub pinned: Vec<String>,
+    /// Whether providers that have a form for deferred tools get it.
+    pub deferred: bool,
 }
 
 impl Default for ShelfSettings {
     fn default() -> Self {
-        Self { enabled: true, share: 0.1, pinned: Vec::new() }
+        Self { enabled: true, share: 0.1, pinned: Vec::new(), deferred: true }
     }
 }
 
@@ -89,7 +99,7 @@ impl Room {
 
 /// The shelf of a new prompt.
 pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> Option<Shelf> {
-    let ShelfSettings { enabled, pinned, .. } = &host.settings.shelf;
+    let ShelfSettings { enabled, pinned, deferred, .. } = &host.settings.shelf;
     if !enabled {
         return None;
     }
@@ -99,14 +109,17 @@ pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> 
         owner == HOST || bundled.contains(owner) || pinned.iter().any(|pinned| pinned == owner || pinned == tool)
     };
     let used = usage::most_used(host.store.as_ref(), workspace).await;
-    Shelf::choose(&toolbox.schemas(), Room::of(host), stays, &used)
+    let schemas = toolbox.schemas();
+    let mut shelf = Shelf::choose(&schemas, Room::of(host), stays, &used)?;
+    // The list has to be right for each model that may serve the session.
+    let takes_deferred = host.chain.all().iter().all(|served| served.provider.style().defers);
+    shelf.is_deferred = *deferred && takes_deferred && shelf.can_be_deferred(&schemas);
+    Some(shelf)
 }
 
 /// The shelf beside a stored prompt, whose tools these are; `None` if it has none.
 pub(crate) fn beside(host: &Host, tools: &str, schemas: &[Owned]) -> Option<Shelf> {
-    let tools: Value = serde_json::from_str(tools).unwrap_or_default();
-    let names = tools.as_array().into_iter().flatten().filter_map(|tool| tool["function"]["name"].as_str());
-    Shelf::beside(&names.map(str::to_owned).collect(), schemas, Room::of(host))
+    Shelf::beside(&ToolNames::of(tools), schemas, Room::of(host))
 }
 
 /// What the definition of a tool takes in a request, in estimated tokens.
@@ -123,6 +136,8 @@ pub(crate) struct Shelf {
     owners: BTreeMap<String, BTreeSet<String>>,
     /// The most bytes of their names in the prompt.
     names: usize,
+    /// Whether the prompt has their definitions as deferred tools.
+    is_deferred: bool,
 }
 
 impl Shelf {
@@ -161,22 +176,36 @@ impl Shelf {
     }
 
     /// The shelf beside a prompt that has these tools; `None` if it has not the tools of a shelf.
-    pub(crate) fn beside(prompt: &BTreeSet<String>, schemas: &[Owned], room: Room) -> Option<Self> {
-        let mut shelf = Self::empty(room);
-        for (owner, schema) in schemas.iter().filter(|(_, schema)| !prompt.contains(&schema.name)) {
+    pub(crate) fn beside(prompt: &ToolNames, schemas: &[Owned], room: Room) -> Option<Self> {
+        let ToolNames { shown, deferred } = prompt;
+        let mut shelf = Self { is_deferred: !deferred.is_empty(), ..Self::empty(room) };
+        for (owner, schema) in schemas.iter().filter(|(_, schema)| !shown.contains(&schema.name)) {
             shelf.add(owner, &schema.name);
         }
-        (prompt.contains(SEARCH) && prompt.contains(USE)).then_some(shelf)
+        (shown.contains(SEARCH) && shown.contains(USE)).then_some(shelf)
     }
 
     fn empty(room: Room) -> Self {
         let tokens = room.tokens - room.tokens / OF_USED;
         let bytes = usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(BYTES);
-        Self { owners: BTreeMap::new(), names: bytes.clamp(LEAST_NAMES, MOST_NAMES) }
+        Self { owners: BTreeMap::new(), names: bytes.clamp(LEAST_NAMES, MOST_NAMES), is_deferred: false }
     }
 
     fn add(&mut self, owner: &str, tool: &str) {
         self.owners.entry(owner.to_owned()).or_default().insert(tool.to_owned());
+    }
+
+    /// Whether a request has room for the definitions of its tools.
+    fn can_be_deferred(&self, schemas: &[Owned]) -> bool {
+        let bytes = |schema: &ToolSchema| schema.name.len() + schema.description.len() + schema.parameters.len();
+        let on_shelf = schemas.iter().filter(|(_, schema)| self.has(&schema.name));
+        self.len() <= MOST_DEFERRED && on_shelf.map(|(_, schema)| bytes(schema)).sum::<usize>() <= MOST_DEFERRED_BYTES
+    }
+
+    /// The tools whose definitions the prompt has as deferred ones.
+    pub(crate) fn deferred(&self, schemas: &[Owned]) -> Vec<ToolSchema> {
+        let on_shelf = schemas.iter().filter(|(_, schema)| self.is_deferred && self.has(&schema.name));
+        on_shelf.map(|(_, schema)| schema.clone()).collect()
     }
 
     /// Whether a tool is on the shelf.
@@ -235,7 +264,11 @@ impl Shelf {
             },
             ToolSchema {
                 name: USE.to_owned(),
-                description: "Calls a tool that tool_search found.".to_owned(),
+                description: match self.is_deferred {
+                    true => "Calls a tool that tool_search found, if it is not among your tools then. Call the others by their own names.",
+                    false => "Calls a tool that tool_search found.",
+                }
+                .to_owned(),
                 parameters: call.to_string(),
             },
         ]

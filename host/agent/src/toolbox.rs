@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
-use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, one_line_within};
+use hermes_conversation::{Media, MessageId, Part, SessionId, ToolCall, ToolSchema, found, one_line_within};
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{
     CallPreview, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, ToolPreview, Tools, WHOLE_TEXT,
@@ -301,12 +301,14 @@ impl Toolbox {
     }
 
     /// What the search on the shelf finds.
-    fn find(&self, arguments: &str) -> Result<String, String> {
+    fn find(&self, arguments: &str) -> Result<Content, String> {
         let Some(shelf) = &self.shelf else { return Err("every tool is in the prompt".to_owned()) };
         let given: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
         let query = given["query"].as_str().ok_or("`query` must be a text")?;
         let tools: Vec<Owned> = self.schemas().into_iter().filter(|(_, schema)| shelf.has(&schema.name)).collect();
-        Ok(shelf::find(query, given["server"].as_str().filter(|server| !server.is_empty()), &tools))
+        let answer = shelf::find(query, given["server"].as_str().filter(|server| !server.is_empty()), &tools);
+        let structured = (!answer.shown.is_empty()).then(|| found::to_json(answer.shown.iter().map(String::as_str)));
+        Ok(Content { structured, ..Content::text(answer.text) })
     }
 
     /// Whether every plugin listed its tools.
@@ -529,12 +531,12 @@ impl Toolbox {
             Err(refused) => return Err(Failed::Host(refused.text)),
         }
         if is_of_shelf {
-            let text = match self.open(call) {
+            let found = match self.open(call) {
                 Some(Err(why)) => Err(why),
                 // The other calls were opened before they came here.
                 _ => self.find(&call.arguments),
             };
-            return text.map(Content::text).map_err(Failed::Host);
+            return found.map_err(Failed::Host);
         }
         let Some(offered) = offered else {
             let text = self.own.call(&self.gate, call, &id, &self.listing()).await;

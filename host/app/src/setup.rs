@@ -292,7 +292,12 @@ impl Setup {
     /// When tools go on the shelf.
     pub fn shelf(&self) -> ShelfSettings {
         let settings = &self.config.settings().tool_search;
-        ShelfSettings { enabled: settings.enabled, share: settings.share.get(), pinned: settings.pinned.clone() }
+        ShelfSettings {
+            enabled: settings.enabled,
+            share: settings.share.get(),
+            pinned: settings.pinned.clone(),
+            deferred: settings.deferred,
+        }
     }
 
     /// The room for tools in the requests of new sessions, and the model whose window it is.

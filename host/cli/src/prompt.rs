@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hermes_agent::{Begin, Command, EventKind, Openings, SessionRules};
 use hermes_conversation::tokens;
+use hermes_models::{ToolNames, shown_tools};
 use hermes_prompt::SystemPrompt;
 use serde_json::{Value, json};
 
@@ -130,11 +131,20 @@ fn tool_names(tools: &str) -> Vec<String> {
     tools.filter_map(|tool| tool.pointer("/function/name")?.as_str().map(str::to_owned)).collect()
 }
 
+/// A model reads a deferred tool only in the result that names it.
+fn tool_tokens(tools: &str) -> u32 {
+    tokens::of_text(&shown_tools(tools))
+}
+
 /// The rows of the table: tier, name and tokens of each layer.
 fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
     let layers = prompt.layers();
-    let mut rows: Vec<(String, String, u32)> =
-        vec![("tools".to_owned(), text::counted(tool_names(tools).len() as u64, "tool"), tokens::of_text(tools))];
+    let ToolNames { shown, deferred } = ToolNames::of(tools);
+    let mut counted = text::counted(shown.len() as u64, "tool");
+    if !deferred.is_empty() {
+        counted.push_str(&format!(", {} deferred", deferred.len()));
+    }
+    let mut rows: Vec<(String, String, u32)> = vec![("tools".to_owned(), counted, tool_tokens(tools))];
     rows.extend(layers.map(|(tier, layer)| (tier.to_string(), layer.name.clone(), tokens::of_text(&layer.text))));
     rows
 }
@@ -184,6 +194,6 @@ fn as_json(prompt: &SystemPrompt, tools: &str) -> Value {
         "layers": layers,
         "text": prompt.text(),
         "tools": serde_json::from_str::<Value>(tools).unwrap_or_default(),
-        "tool_tokens": tokens::of_text(tools),
+        "tool_tokens": tool_tokens(tools),
     })
 }

@@ -223,11 +223,13 @@ pub struct ToolSearchSection {
     pub share: Share,
     /// Tools that are always in the prompt: names such as `mcp_fs_read_file`, or servers and plugins, with all of their tools.
     pub pinned: Vec<String>,
+    /// Whether models that take deferred tools (Claude 4 and later at Anthropic, GPT-5.4 and later at OpenAI) load the tools which `tool_search` found, and call them by their own names. `false`: always `tool_use`, for a proxy that refuses deferred tools.
+    pub deferred: bool,
 }
 
 impl Default for ToolSearchSection {
     fn default() -> Self {
-        Self { enabled: true, share: Share::TENTH, pinned: Vec::new() }
+        Self { enabled: true, share: Share::TENTH, pinned: Vec::new(), deferred: true }
     }
 }
 

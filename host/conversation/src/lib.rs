@@ -13,6 +13,7 @@ mod conversation;
 mod covers;
 mod digest;
 pub mod fence;
+pub mod found;
 mod id;
 #[doc(hidden)]
 pub mod invariants;

@@ -101,7 +101,11 @@ pub use trial::{Trial, try_route};
 pub use vision::sees_images;
 pub use warming::{Pauses, Waiting, WarmingLimits, warming_cost, warming_saved};
 pub use window::LEAST_WINDOW;
-pub use wire::{CallIds, Dialect, LeftOut, SchemaDialect, body, chat::tools_json};
+pub use wire::{
+    CallIds, Dialect, LeftOut, SchemaDialect, ToolNames, body,
+    chat::{deferred_json, tools_json},
+    shown_tools,
+};
 
 /// One request, borrowed from its sender.
 #[derive(Debug, Clone, Copy)]

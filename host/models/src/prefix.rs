@@ -4,11 +4,15 @@
 //! cache can reuse. The bytes only grow; the closing brackets are added when a body is written.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermes_conversation::{Role, Shown};
 
-use crate::{Breakpoints, LeftOut, Marks, ModelError, Style, wire::Written, wire::schema::keys::Renamed};
+use crate::{
+    Breakpoints, LeftOut, Marks, ModelError, Style,
+    wire::{Deferred, Written, schema::keys::Renamed},
+};
 
 /// A message in the bytes of its wire format, rendered by [`Style::render`].
 #[derive(Debug, Clone)]
@@ -20,6 +24,29 @@ pub struct Rendered {
     /// The role that owns the blocks, where the format has blocks. Neighbours with the same owner form one message.
     side: Option<Role>,
     step: Step,
+    /// What it is in a request with deferred tools, where that differs.
+    instead: Option<Instead>,
+}
+
+/// What a message is in a request with deferred tools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Instead {
+    /// The ids of the searches that it asks for, in a format where those are no usual calls.
+    pub(crate) searches: Vec<String>,
+    /// The search that it answers, in such a format: another result is written as usual.
+    pub(crate) answers: Option<String>,
+    /// How it loads the tools that it found, if the request has all of them.
+    pub(crate) loading: Option<Loading>,
+    /// Its bytes where it loads nothing, if they are not the usual ones.
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// The result of a search, for a request in which all the tools that it found are deferred. What loads them comes between both ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Loading {
+    pub(crate) tools: Vec<String>,
+    pub(crate) before: Vec<u8>,
+    pub(crate) after: &'static [u8],
 }
 
 /// What a message is within a run of tools, for formats in which thinking models need their reasoning in it.
@@ -39,12 +66,17 @@ pub(crate) enum Step {
 impl Rendered {
     /// A complete message.
     pub(crate) fn message(style: Style, bytes: Vec<u8>, mark: Option<usize>) -> Self {
-        Self { style, bytes, mark, side: None, step: Step::Other }
+        Self { style, bytes, mark, side: None, step: Step::Other, instead: None }
     }
 
     /// Blocks of a message of one role.
     pub(crate) fn blocks(style: Style, bytes: Vec<u8>, mark: Option<usize>, side: Role, step: Step) -> Self {
-        Self { style, bytes, mark, side: Some(side), step }
+        Self { style, bytes, mark, side: Some(side), step, instead: None }
+    }
+
+    /// Adds what it is in a request with deferred tools.
+    pub(crate) fn or_instead(self, instead: Option<Instead>) -> Self {
+        Self { instead, ..self }
     }
 
     /// The style in which it is rendered.
@@ -52,7 +84,7 @@ impl Rendered {
         self.style
     }
 
-    /// Its bytes, without the separators between messages.
+    /// Its bytes, without the separators between messages, in a request without deferred tools.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -158,7 +190,7 @@ pub fn left_out(style: Style, tools: &str) -> Result<Vec<LeftOut>, PrefixError> 
     if matches!(tools.trim(), "" | "[]") {
         return Ok(Vec::new());
     }
-    let written = style.mode.format().tools(&mut Vec::new(), style.schemas, tools);
+    let written = style.mode.format().tools(&mut Vec::new(), style, tools);
     written.map(|written| written.left_out).map_err(|error| PrefixError::Tools { why: error.to_string() })
 }
 
@@ -194,6 +226,10 @@ pub struct Prefix {
     marks: SystemMarks,
     /// How the arguments of calls are read back.
     renamed: Arc<Renamed>,
+    /// The tools that results load.
+    deferred: Arc<Deferred>,
+    /// The ids of searches that are no usual calls.
+    searches: BTreeSet<String>,
     entries: Vec<Entry>,
     /// The role whose message can still grow.
     open: Option<Role>,
@@ -218,7 +254,7 @@ impl Prefix {
         let written = match tools.trim() {
             "" | "[]" => Written::default(),
             tools => {
-                let written = format.tools(&mut bytes, style.schemas, tools);
+                let written = format.tools(&mut bytes, style, tools);
                 written.map_err(|error| PrefixError::Tools { why: error.to_string() })?
             }
         };
@@ -234,6 +270,8 @@ impl Prefix {
             bytes,
             marks,
             renamed: Arc::new(written.renamed),
+            deferred: Arc::new(written.deferred),
+            searches: BTreeSet::new(),
             entries: Vec::new(),
             open: None,
             unreasoned: false,
@@ -276,13 +314,32 @@ impl Prefix {
             Step::Other => false,
         };
         let begin = self.bytes.len();
-        self.bytes.extend_from_slice(&message.bytes);
+        let mut mark = message.mark;
+        match self.instead(message) {
+            Some(bytes) => {
+                // A result is one block, which ends with the result.
+                mark = mark.map(|_| bytes.len() - 1);
+                self.bytes.extend_from_slice(&bytes);
+            }
+            None => self.bytes.extend_from_slice(&message.bytes),
+        }
         self.entries.push(Entry {
             end: self.bytes.len(),
-            mark: message.mark.map(|mark| begin + mark),
+            mark: mark.map(|mark| begin + mark),
             open: self.open,
             unreasoned: self.unreasoned,
         });
+    }
+
+    /// The bytes of a message that are not the usual ones, because the request has deferred tools.
+    fn instead<'m>(&mut self, message: &'m Rendered) -> Option<Cow<'m, [u8]>> {
+        let instead = message.instead.as_ref().filter(|_| !self.deferred.is_empty())?;
+        if instead.answers.as_ref().is_some_and(|call| !self.searches.contains(call)) {
+            return None;
+        }
+        self.searches.extend(instead.searches.iter().cloned());
+        let loaded = instead.loading.as_ref().and_then(|result| self.deferred.loading(result));
+        loaded.map(Cow::Owned).or_else(|| instead.bytes.as_deref().map(Cow::Borrowed))
     }
 
     /// Whether the list of chat completions, which begins with the system message, has nothing in it yet.
@@ -304,6 +361,8 @@ impl Prefix {
             open: last.open,
             unreasoned: last.unreasoned,
             renamed: Arc::clone(&self.renamed),
+            deferred: Arc::clone(&self.deferred),
+            searches: self.searches.clone(),
             ..*self
         })
     }
@@ -328,6 +387,11 @@ impl Prefix {
     /// those of a shorter one with the same start.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Bytes of the tool list that the model reads only when a result loads them. They are no tokens of the prompt.
+    pub fn hidden_len(&self) -> usize {
+        self.deferred.hidden()
     }
 
     /// Bytes of the tool list: the text of `tools` in the body.

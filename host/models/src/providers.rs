@@ -76,6 +76,9 @@ pub struct ProviderRow {
     pub schemas: SchemaDialect,
     /// The most tools of a request, if it refuses more.
     pub most_tools: Option<usize>,
+    /// Parts of the names of models for which it keeps definitions of tools out of the context until a result names them. Only
+    /// wire formats that have a form for this use it.
+    pub deferred_tools: &'static [&'static str],
 }
 
 /// A row with defaults.
@@ -99,6 +102,7 @@ const ROW: ProviderRow = ProviderRow {
     call_ids: CallIds::Any,
     schemas: SchemaDialect::OpenAi,
     most_tools: None,
+    deferred_tools: &[],
 };
 
 impl ProviderRow {
@@ -175,6 +179,14 @@ pub(crate) fn schemas(provider: &str, url: &Url) -> SchemaDialect {
     let named = ProviderRow::by_name(provider).into_iter();
     let known = named.chain(PROVIDERS.iter().filter(|row| row.serves(url))).map(|row| row.schemas);
     known.into_iter().find(|schemas| *schemas != SchemaDialect::OpenAi).unwrap_or_default()
+}
+
+/// Whether a route's model takes definitions of tools that stay out of the context until a result names them: by the host's row, or by the
+/// provider's name where the host is unknown. An unknown model does not: the common form works everywhere.
+pub(crate) fn defers_tools(provider: &str, url: &Url, model: &str) -> bool {
+    let row = ProviderRow::by_host(url).or_else(|| ProviderRow::by_name(provider));
+    let name = model.to_ascii_lowercase().replace('.', "-");
+    row.is_some_and(|row| row.deferred_tools.iter().any(|part| name.contains(part)))
 }
 
 #[cfg(test)]

@@ -239,7 +239,7 @@ impl Route {
     pub fn style(&self) -> Style {
         match &self.base_url {
             Some(url) => {
-                let style = Style::of_route(self.api_mode, &self.model.provider, url);
+                let style = Style::of_route(self.api_mode, &self.model.provider, url, &self.model.name);
                 let schemas = self.schemas.map(|own| self.api_mode.format().schemas(own));
                 Style { schemas: schemas.unwrap_or(style.schemas), ..style }
             }

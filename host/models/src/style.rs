@@ -71,6 +71,9 @@ pub struct Style {
     pub ids: CallIds,
     /// How the server reads schemas of tools.
     pub schemas: SchemaDialect,
+    /// Whether deferred tools are sent as such, and the results of a search load them. Otherwise they are left out: the model gets their
+    /// definitions as text.
+    pub defers: bool,
 }
 
 impl Style {
@@ -83,15 +86,17 @@ impl Style {
             ApiMode::AnthropicMessages => SchemaDialect::Anthropic,
             ApiMode::ChatCompletions | ApiMode::Responses => SchemaDialect::OpenAi,
         };
-        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any, schemas }
+        Self { mode, marks, echo: Echo::RETURNED, ids: CallIds::Any, schemas, defers: false }
     }
 
     /// The style of a route: by the provider's name, or by the host where it has another name.
-    pub fn of_route(mode: ApiMode, provider: &str, url: &Url) -> Self {
-        let marks = mode.format().marks(providers::takes_chat_marks(provider, url));
-        let ids = mode.format().ids(providers::call_ids(provider, url));
-        let schemas = mode.format().schemas(providers::schemas(provider, url));
-        Self { mode, marks, echo: mode.format().echo(Echo::of(provider, url)), ids, schemas }
+    pub fn of_route(mode: ApiMode, provider: &str, url: &Url, model: &str) -> Self {
+        let format = mode.format();
+        let marks = format.marks(providers::takes_chat_marks(provider, url));
+        let ids = format.ids(providers::call_ids(provider, url));
+        let schemas = format.schemas(providers::schemas(provider, url));
+        let defers = format.can_defer() && providers::defers_tools(provider, url, model);
+        Self { mode, marks, echo: format.echo(Echo::of(provider, url)), ids, schemas, defers }
     }
 
     /// Every style in which a request of this wire format may have been written, the likeliest first: this style, if it is one.
@@ -99,13 +104,13 @@ impl Style {
         let format = mode.format();
         let mut candidates: Vec<Self> = Some(self).filter(|own| own.mode == mode).into_iter().collect();
         let all = CallIds::ALL.into_iter().flat_map(|ids| Echo::ALL.into_iter().map(move |echo| (ids, echo)));
-        let all =
-            SchemaDialect::ALL.iter().flat_map(|schemas| all.clone().map(move |(ids, echo)| (*schemas, ids, echo)));
-        for (schemas, ids, echo) in all {
+        let all = all.flat_map(|kind| [false, true].map(|defers| (kind, defers)));
+        let all = SchemaDialect::ALL.iter().flat_map(|schemas| all.clone().map(move |kind| (*schemas, kind)));
+        for (schemas, ((ids, echo), defers)) in all {
             for marked in [false, true] {
                 let (marks, echo, ids) = (format.marks(marked), format.echo(echo), format.ids(ids));
-                let schemas = format.schemas(schemas);
-                let candidate = Self { mode, marks, echo, ids, schemas };
+                let (schemas, defers) = (format.schemas(schemas), defers && format.can_defer());
+                let candidate = Self { mode, marks, echo, ids, schemas, defers };
                 // The providers with ids of their own get back no reasoning, and take no marks. Those that read schemas in a way of their
                 // own take any ids and no marks.
                 let is_usual = schemas == Self::new(mode, Marks::None).schemas;
@@ -143,10 +148,14 @@ mod tests {
         assert_eq!(count(ApiMode::ChatCompletions), (2 + 4) * Echo::ALL.len() + CallIds::ALL.len() - 1);
         assert_eq!(
             count(ApiMode::Responses),
-            5,
-            "its items say themselves what goes back, but not how schemas are read"
+            5 * 2,
+            "its items say themselves what goes back, but not how schemas are read, or whether tools are deferred"
         );
-        assert_eq!(count(ApiMode::AnthropicMessages), 2, "with and without reasoning that is demanded");
+        assert_eq!(
+            count(ApiMode::AnthropicMessages),
+            4,
+            "with and without reasoning that is demanded, and deferred tools"
+        );
     }
 
     #[test]

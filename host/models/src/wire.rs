@@ -18,8 +18,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 pub(crate) use format::WireFormat;
-pub use frozen::LeftOut;
-pub(crate) use frozen::Written;
+pub(crate) use frozen::{Deferred, Written};
+pub use frozen::{LeftOut, ToolNames, shown_tools};
 pub use history::CallIds;
 pub use schema::SchemaDialect;
 

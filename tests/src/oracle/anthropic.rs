@@ -54,8 +54,9 @@ pub fn check_anthropic_request(body: &Value) -> Result<(), String> {
     }
     check_thinking(body)?;
     check_marks(body)?;
+    let mut deferred = HashSet::new();
     if let Some(tools) = request.get("tools") {
-        check_tools(tools)?;
+        deferred = check_tools(tools)?;
     } else if request.contains_key("tool_choice") {
         return Err("tool_choice without tools".into());
     }
@@ -69,15 +70,16 @@ pub fn check_anthropic_request(body: &Value) -> Result<(), String> {
         }
         Some(_) => return Err("system is neither a text nor a list of texts, or empty".into()),
     }
-    check_messages(request.get("messages").and_then(Value::as_array).ok_or("there are no messages")?)
+    check_messages(request.get("messages").and_then(Value::as_array).ok_or("there are no messages")?, &deferred)
 }
 
-fn check_tools(tools: &Value) -> Result<(), String> {
-    let mut names = HashSet::new();
+/// Checks the tools and returns those that are deferred.
+fn check_tools(tools: &Value) -> Result<HashSet<&str>, String> {
+    let (mut names, mut deferred) = (HashSet::new(), HashSet::new());
     for (at, tool) in tools.as_array().ok_or("tools is no list")?.iter().enumerate() {
         let place = format!("tool {at}");
         let tool = object(tool, &place)?;
-        only(tool, &["type", "name", "description", "input_schema", "cache_control"], &place)?;
+        only(tool, &["type", "name", "description", "input_schema", "cache_control", "defer_loading"], &place)?;
         if tool.get("type").is_some_and(|kind| kind != "custom") {
             return Err(format!("{place}: the type is not `custom`"));
         }
@@ -95,8 +97,19 @@ fn check_tools(tools: &Value) -> Result<(), String> {
         if let Some(key) = ["anyOf", "oneOf", "allOf"].iter().find(|key| schema.contains_key(**key)) {
             return Err(format!("{place}: `{key}` at the root of the input of `{name}`"));
         }
+        match tool.get("defer_loading") {
+            None | Some(Value::Bool(false)) => {}
+            Some(Value::Bool(true)) if tool.contains_key("cache_control") => {
+                return Err(format!("{place}: `{name}` has both `defer_loading` and a mark"));
+            }
+            Some(Value::Bool(true)) => _ = deferred.insert(name),
+            Some(_) => return Err(format!("{place}: `defer_loading` is neither true nor false")),
+        }
     }
-    Ok(())
+    if !names.is_empty() && names == deferred {
+        return Err("all tools have `defer_loading`".into());
+    }
+    Ok(deferred)
 }
 
 /// Checks a budget for thinking, and what the API then demands of the rest.
@@ -177,7 +190,7 @@ fn check_mark(mark: &Value, block: &Map<String, Value>, place: &str) -> Result<(
     Ok(())
 }
 
-fn check_messages(messages: &[Value]) -> Result<(), String> {
+fn check_messages(messages: &[Value], deferred: &HashSet<&str>) -> Result<(), String> {
     let mut ids = HashSet::new();
     // Unanswered calls of the previous message, in order.
     let mut open: Vec<String> = Vec::new();
@@ -197,7 +210,7 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
         };
         open = match role {
             "user" => {
-                check_results(blocks, open, &place)?;
+                check_results(blocks, open, deferred, &place)?;
                 Vec::new()
             }
             _ => check_calls(blocks, &mut ids, &place)?,
@@ -211,7 +224,7 @@ fn check_messages(messages: &[Value]) -> Result<(), String> {
 }
 
 /// Checks that results for all open calls come first, followed by text, pictures and documents.
-fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result<(), String> {
+fn check_results(blocks: &[Value], mut open: Vec<String>, deferred: &HashSet<&str>, place: &str) -> Result<(), String> {
     let mut results_end = false;
     for (number, block) in blocks.iter().enumerate() {
         let place = format!("{place}, block {number}");
@@ -219,7 +232,7 @@ fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result
         match text(block, "type", &place)? {
             "tool_result" if results_end => return Err(format!("{place}: a result behind words or pictures")),
             "tool_result" => {
-                let id = check_result(block, &place)?;
+                let id = check_result(block, deferred, &place)?;
                 let Some(called) = open.iter().position(|call| call == id) else {
                     return Err(format!("{place}: a result for `{id}`, which the message before does not call"));
                 };
@@ -240,7 +253,7 @@ fn check_results(blocks: &[Value], mut open: Vec<String>, place: &str) -> Result
 }
 
 /// Checks a result and returns the id of its call.
-fn check_result<'a>(block: &'a Map<String, Value>, place: &str) -> Result<&'a str, String> {
+fn check_result<'a>(block: &'a Map<String, Value>, deferred: &HashSet<&str>, place: &str) -> Result<&'a str, String> {
     only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"], place)?;
     if block.get("is_error").is_some_and(|failed| !failed.is_boolean()) {
         return Err(format!("{place}: `is_error` is neither true nor false"));
@@ -248,6 +261,14 @@ fn check_result<'a>(block: &'a Map<String, Value>, place: &str) -> Result<&'a st
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
     match block.get("content") {
         None | Some(Value::String(_)) => {}
+        Some(Value::Array(parts)) if parts.iter().any(|part| part["type"] == "tool_reference") => {
+            for (number, part) in parts.iter().enumerate() {
+                check_reference(part, deferred, &format!("{place}, part {number}"))?;
+            }
+            if is_error {
+                return Err(format!("{place}: a result with `is_error` takes only text"));
+            }
+        }
         Some(Value::Array(parts)) => {
             for (number, part) in parts.iter().enumerate() {
                 let place = format!("{place}, part {number}");
@@ -264,6 +285,20 @@ fn check_result<'a>(block: &'a Map<String, Value>, place: &str) -> Result<&'a st
         Some(_) => return Err(format!("{place}: the content of the result is neither a text nor a list of blocks")),
     }
     text(block, "tool_use_id", place)
+}
+
+/// Checks what loads a deferred tool. References are the whole content of a result.
+fn check_reference(part: &Value, deferred: &HashSet<&str>, place: &str) -> Result<(), String> {
+    let part = object(part, place)?;
+    if text(part, "type", place)? != "tool_reference" {
+        return Err(format!("{place}: another block beside references to tools"));
+    }
+    only(part, &["type", "tool_name", "cache_control"], place)?;
+    let name = text(part, "tool_name", place)?;
+    match deferred.contains(name) {
+        true => Ok(()),
+        false => Err(format!("{place}: no tool `{name}` is deferred")),
+    }
 }
 
 /// Checks a text, a picture or a document. False for a block of another type.

@@ -113,26 +113,42 @@ fn check_tools(tools: &Value) -> Result<(), String> {
     for (at, tool) in tools.iter().enumerate() {
         let place = format!("tool {at}");
         let tool = object(tool, &place)?;
-        only(tool, &["type", "name", "description", "parameters", "strict"], &place)?;
-        if text(tool, "type", &place)? != "function" {
-            return Err(format!("{place}: the type is not `function`"));
+        if tool.get("type").is_some_and(|kind| kind == "tool_search") {
+            only(tool, &["type", "execution", "description", "parameters"], &place)?;
+            if text(tool, "execution", &place)? != "client" || !names.insert("") {
+                return Err(format!("{place}: a search of the provider, or a second one"));
+            }
+            continue;
         }
-        let name = text(tool, "name", &place)?;
-        if !is_name(name, 64) || !names.insert(name) {
-            return Err(format!("{place}: `{name}` is no name for a function, or there twice"));
-        }
-        if !tool.get("strict").is_some_and(Value::is_boolean) {
-            return Err(format!("{place}: `strict` is missing: the API would read the schema as a strict one"));
-        }
-        let schema = object(tool.get("parameters").unwrap_or(&Value::Null), &format!("{place}, parameters"))?;
-        if schema.get("type") != Some(&Value::String("object".into())) || !schema.contains_key("properties") {
-            return Err(format!("{place}: the parameters of `{name}` are no object with properties"));
-        }
-        if let Some(key) = ["anyOf", "oneOf", "allOf", "enum", "not"].iter().find(|key| schema.contains_key(**key)) {
-            return Err(format!("{place}: `{key}` at the root of the parameters of `{name}`"));
+        let name = check_function(tool, &["type", "name", "description", "parameters", "strict"], &place)?;
+        if !names.insert(name) {
+            return Err(format!("{place}: `{name}` is there twice"));
         }
     }
     Ok(())
+}
+
+/// Checks a function and returns its name.
+fn check_function<'t>(tool: &'t Map<String, Value>, keys: &[&str], place: &str) -> Result<&'t str, String> {
+    only(tool, keys, place)?;
+    if text(tool, "type", place)? != "function" {
+        return Err(format!("{place}: the type is not `function`"));
+    }
+    let name = text(tool, "name", place)?;
+    if !is_name(name, 64) {
+        return Err(format!("{place}: `{name}` is no name for a function"));
+    }
+    if !tool.get("strict").is_some_and(Value::is_boolean) {
+        return Err(format!("{place}: `strict` is missing: the API would read the schema as a strict one"));
+    }
+    let schema = object(tool.get("parameters").unwrap_or(&Value::Null), &format!("{place}, parameters"))?;
+    if schema.get("type") != Some(&Value::String("object".into())) || !schema.contains_key("properties") {
+        return Err(format!("{place}: the parameters of `{name}` are no object with properties"));
+    }
+    match ["anyOf", "oneOf", "allOf", "enum", "not"].iter().find(|key| schema.contains_key(**key)) {
+        Some(key) => Err(format!("{place}: `{key}` at the root of the parameters of `{name}`")),
+        None => Ok(name),
+    }
 }
 
 /// What an item is, for the order of items.
@@ -152,6 +168,8 @@ struct Conversation {
     ids: HashSet<String>,
     /// Calls without a result so far.
     open: Vec<String>,
+    /// Calls that are searches.
+    searches: Vec<String>,
     before: Option<Kind>,
 }
 
@@ -190,6 +208,8 @@ impl Conversation {
             "reasoning" => self.check_reasoning(item, place),
             "function_call" => self.check_call(item, place),
             "function_call_output" => self.check_result(item, place),
+            "tool_search_call" => self.check_search(item, place),
+            "tool_search_output" => self.check_found(item, place),
             other => Err(format!("{place}: an item of the type `{other}`")),
         }
     }
@@ -232,6 +252,34 @@ impl Conversation {
         Ok(Kind::Reply)
     }
 
+    fn check_search(&mut self, item: &Map<String, Value>, place: &str) -> Result<Kind, String> {
+        only(item, &["type", "call_id", "execution", "status", "arguments"], place)?;
+        if text(item, "execution", place)? != "client" {
+            return Err(format!("{place}: a search of the provider"));
+        }
+        object(item.get("arguments").unwrap_or(&Value::Null), &format!("{place}, arguments"))?;
+        let id = text(item, "call_id", place)?;
+        if id.is_empty() || id.len() > LONGEST || !self.ids.insert(id.to_owned()) {
+            return Err(format!("{place}: the id `{id}` is empty, too long or was used before"));
+        }
+        self.searches.push(id.to_owned());
+        self.open.push(id.to_owned());
+        Ok(Kind::Reply)
+    }
+
+    fn check_found(&mut self, item: &Map<String, Value>, place: &str) -> Result<Kind, String> {
+        only(item, &["type", "call_id", "execution", "status", "tools"], place)?;
+        for tool in item.get("tools").and_then(Value::as_array).ok_or_else(|| format!("{place}: no list of tools"))? {
+            let tool = object(tool, place)?;
+            check_function(tool, &["type", "name", "description", "parameters", "strict", "defer_loading"], place)?;
+        }
+        let id = text(item, "call_id", place)?;
+        if !self.searches.iter().any(|search| search == id) {
+            return Err(format!("{place}: found for `{id}`, which is no search"));
+        }
+        self.close(id, place)
+    }
+
     /// Results may have any order.
     fn check_result(&mut self, item: &Map<String, Value>, place: &str) -> Result<Kind, String> {
         only(item, &["type", "call_id", "output"], place)?;
@@ -240,6 +288,13 @@ impl Conversation {
             check_parts(output, place)?;
         }
         let id = text(item, "call_id", place)?;
+        if self.searches.iter().any(|search| search == id) {
+            return Err(format!("{place}: a usual result for the search `{id}`"));
+        }
+        self.close(id, place)
+    }
+
+    fn close(&mut self, id: &str, place: &str) -> Result<Kind, String> {
         let Some(called) = self.open.iter().position(|open| open == id) else {
             return Err(format!("{place}: a result for `{id}`, which no call waits for"));
         };
@@ -268,6 +323,14 @@ fn check_message(item: &Map<String, Value>, place: &str) -> Result<Kind, String>
                 return Err(format!("{place}: `phase` is neither commentary nor final_answer"));
             }
             Ok(Kind::Reply)
+        }
+        // What belongs to results.
+        "developer" => {
+            only(item, &["type", "role", "content"], place)?;
+            match text(item, "content", place)?.trim() {
+                "" => Err(format!("{place}: the content is empty")),
+                _ => Ok(Kind::Result),
+            }
         }
         role => Err(format!("{place}: a message of the role {role}")),
     }

@@ -104,7 +104,7 @@ fn begun(item: &Value) -> Value {
 
 impl Completion {
     /// The items as they are when they are done.
-    fn items(&self) -> Vec<Value> {
+    fn items(&self, request: &Value) -> Vec<Value> {
         let part = if self.refused {
             json!({"type": "refusal", "refusal": self.text})
         } else {
@@ -113,7 +113,14 @@ impl Completion {
         let said = (!self.text.is_empty()).then(|| {
             json!({"type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed", "content": [part]})
         });
+        let searches =
+            request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["type"] == "tool_search"));
         let calls = self.calls.iter().map(|call| {
+            if searches && call.name == "tool_search" {
+                let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+                return json!({"type": "tool_search_call", "id": format!("tsc_{}", call.id), "call_id": call.id,
+                              "execution": "client", "arguments": arguments, "status": "completed"});
+            }
             json!({"type": "function_call", "id": format!("fc_{}", call.id), "call_id": call.id, "name": call.name,
                    "arguments": call.arguments, "status": "completed"})
         });
@@ -125,7 +132,7 @@ impl Completion {
         let begun = response(request, "in_progress", &[], &Value::Null);
         events.push("response.created", json!({"response": begun}));
         events.push("response.in_progress", json!({"response": begun}));
-        for (at, item) in self.items().iter().enumerate() {
+        for (at, item) in self.items(request).iter().enumerate() {
             events.item(at, item, self.step);
         }
         let name = if self.cut { "response.incomplete" } else { "response.completed" };
@@ -135,11 +142,11 @@ impl Completion {
 
     pub(super) fn responses_whole(&self, request: &Value, usage: &Value) -> Value {
         if self.cut {
-            let mut cut = response(request, "incomplete", &self.items(), usage);
+            let mut cut = response(request, "incomplete", &self.items(request), usage);
             cut["incomplete_details"] = json!({"reason": "max_output_tokens"});
             return cut;
         }
-        response(request, "completed", &self.items(), usage)
+        response(request, "completed", &self.items(request), usage)
     }
 }
 

@@ -83,21 +83,37 @@ impl ToolIndex {
     }
 }
 
-/// The answer for the model.
-pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> String {
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The answer for the model.
+    pub(crate) text: String,
+    /// The tools that the answer shows with their parameters.
+    pub(crate) shown: Vec<String>,
+}
+
+impl Found {
+    fn nothing(text: String) -> Self {
+        Self { text, shown: Vec::new() }
+    }
+}
+
+/// Searches the tools, or only those of one server.
+pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> Found {
     let within: Vec<&Owned> = tools.iter().filter(|(owner, _)| server.is_none_or(|server| owner == server)).collect();
     if within.is_empty() {
         let owners: BTreeSet<&str> = tools.iter().map(|(owner, _)| owner.as_str()).collect();
         let server = one_line_within(server.unwrap_or_default(), 64);
         let owners: Vec<&str> = owners.into_iter().collect();
-        return format!("`{server}` has no tools here. These have some: {}.", owners.join(", "));
+        return Found::nothing(format!("`{server}` has no tools here. These have some: {}.", owners.join(", ")));
     }
     let order = ToolIndex::new(within.iter().copied()).find(query);
     if order.is_empty() {
-        return "No tool has any of these words. Try other words for what it should do, or leave `server` out."
-            .to_owned();
+        return Found::nothing(
+            "No tool has any of these words. Try other words for what it should do, or leave `server` out.".to_owned(),
+        );
     }
-    let (mut answer, mut rest) = (String::new(), Vec::new());
+    let (mut answer, mut shown, mut rest) = (String::new(), Vec::new(), Vec::new());
     for (place, at) in order.into_iter().take(SHOWN + NAMED).enumerate() {
         let (owner, tool) = within[at];
         let end = tool.description.floor_char_boundary(DESCRIPTION);
@@ -107,6 +123,7 @@ pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> String
         // The best one is shown whatever its size: a tool that cannot be seen cannot be called.
         if place < SHOWN && (answer.is_empty() || answer.len() + entry.len() <= ANSWER) {
             answer.push_str(&entry);
+            shown.push(tool.name.clone());
         } else {
             rest.push(tool.name.as_str());
         }
@@ -115,5 +132,5 @@ pub(crate) fn find(query: &str, server: Option<&str>, tools: &[Owned]) -> String
         answer.push_str(&format!("Less likely (search for the name to see the parameters): {}\n\n", rest.join(", ")));
     }
     answer.push_str(&format!("Call one with `{USE}`."));
-    answer
+    Found { text: answer, shown }
 }

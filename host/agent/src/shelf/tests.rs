@@ -1,3 +1,4 @@
+use super::search::Found;
 use super::*;
 
 fn tool(owner: &str, name: &str, description: &str) -> Owned {
@@ -58,9 +59,43 @@ fn the_prompt_names_the_tools_of_each_server_and_stays_the_same_for_the_same_too
     assert_eq!((search.name.as_str(), call.name.as_str()), (SEARCH, USE));
     let lines: Vec<&str> = search.description.lines().skip(1).collect();
     assert_eq!(lines, ["- git-lab: tool_000, tool_001, tool_002", "- sympy: tool_000"]);
-    let again = Shelf::beside(&[SEARCH, USE, "mcp_notes_add"].map(str::to_owned).into(), &all, room);
+    let prompt = ToolNames { shown: [SEARCH, USE, "mcp_notes_add"].map(str::to_owned).into(), ..ToolNames::default() };
+    let again = Shelf::beside(&prompt, &all, room);
     assert_eq!(again.map(|shelf| shelf.schemas()), Some([search, call]));
-    assert_eq!(Shelf::beside(&["mcp_notes_add".to_owned()].into(), &all, room), None);
+    let without = ToolNames { shown: ["mcp_notes_add".to_owned()].into(), ..ToolNames::default() };
+    assert_eq!(Shelf::beside(&without, &all, room), None);
+}
+
+#[test]
+fn a_prompt_with_deferred_tools_keeps_their_definitions_and_one_without_gets_none() {
+    let all = tools("git", 3);
+    let room = Room { tokens: 0, tools: None };
+    let chosen = Shelf::choose(&all, room, NONE, &[]).expect("a shelf");
+    assert_eq!(chosen.deferred(&all), []);
+    let deferring = Shelf { is_deferred: true, ..chosen };
+    let deferred = deferring.deferred(&all);
+    assert_eq!(deferred.len(), 3);
+    let list = hermes_models::deferred_json(&deferring.schemas(), &deferred);
+    assert_eq!(Shelf::beside(&ToolNames::of(&list), &all, room), Some(deferring.clone()));
+    // What the server offers since then is found too, and called with `tool_use`.
+    let more = [all.clone(), tools("notes", 1)].concat();
+    let later = Shelf::beside(&ToolNames::of(&list), &more, room).expect("a shelf");
+    assert!(later.has("mcp_notes_tool_000") && later.is_deferred);
+    assert_ne!(
+        deferring.schemas()[1].description,
+        Shelf { is_deferred: false, ..deferring.clone() }.schemas()[1].description
+    );
+}
+
+#[test]
+fn definitions_that_no_request_has_room_for_are_not_deferred() {
+    let mut all = tools("a", 9_000);
+    let shelf = |all: &[Owned]| Shelf::choose(all, Room { tokens: 0, tools: None }, NONE, &[]).expect("a shelf");
+    assert!(shelf(&all).can_be_deferred(&all));
+    all[0].1.description = "x".repeat(MOST_DEFERRED_BYTES);
+    assert!(!shelf(&all).can_be_deferred(&all));
+    let many = tools("a", 9_001);
+    assert!(!shelf(&many).can_be_deferred(&many));
 }
 
 #[test]
@@ -135,17 +170,21 @@ fn the_search_knows_names_words_and_arguments() {
         ("solving equations", "mcp_math_solve"),
         ("send a cookie", "mcp_web_fetch"),
     ] {
-        let answer = find(query, None, &all);
+        let Found { text: answer, shown } = find(query, None, &all);
+        assert_eq!(shown.first().map(String::as_str), Some(expected));
         assert!(answer.starts_with(&format!("## {expected}\n")), "{query}: {answer}");
         assert!(answer.contains("parameters: {") && answer.ends_with("Call one with `tool_use`."), "{answer}");
     }
-    assert!(find("thing", Some("math"), &all).starts_with("No tool has any of these words"));
+    let nothing = find("thing", Some("math"), &all);
+    assert!(nothing.text.starts_with("No tool has any of these words") && nothing.shown.is_empty());
     assert!(
         find("solve", Some("maths"), &all)
+            .text
             .starts_with("`maths` has no tools here. These have some: a, mail, math, web.")
     );
     assert!(
         find("the thing number", None, &all)
+            .text
             .contains("Less likely (search for the name to see the parameters): mcp_a_")
     );
 }
@@ -157,6 +196,6 @@ fn an_answer_is_bounded_and_shows_the_best_tool_whatever_its_size() {
         tool.parameters = json!({"properties": {"thing": {"description": "x".repeat(20_000)}}}).to_string();
         tool.description = "thing ".repeat(2_000);
     }
-    let answer = find("thing", None, &all);
+    let answer = find("thing", None, &all).text;
     assert!(answer.len() < 48 << 10 && answer.contains("…\nparameters: {"), "{}", answer.len());
 }

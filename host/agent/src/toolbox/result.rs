@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use hermes_conversation::fence::{self, Marks};
-use hermes_conversation::{Draft, Part, ToolCall, ToolResult, reminder, tokens};
+use hermes_conversation::{Draft, Part, ToolCall, ToolResult, found, reminder, tokens};
 use hermes_prompt::Notice;
 
 use crate::answer::Answer;
@@ -84,14 +84,17 @@ pub(crate) fn result(
         false => (shortened_reminder(text, budget, reminder::LONGEST), None),
     });
     let (reminder, left_out) = reminder.map_or((None, None), |(text, notice)| (Some(text), notice));
-    if answer.failed || !answer.images.is_empty() || answer.structured.is_some() || reminder.is_some() {
+    // A provider that loads the tools which a search found takes no words beside their names. Then the model gets the text of the search.
+    let is_whole = call.name != found::SEARCH || host.is_none() && user.is_none();
+    let structured = answer.structured.clone().filter(|_| is_whole);
+    if answer.failed || !answer.images.is_empty() || structured.is_some() || reminder.is_some() {
         let text = (!draft.content.is_empty()).then(|| Part::text(draft.content.clone()));
         draft = draft.with_parts(vec![Part::ToolResult(ToolResult {
             call_id: call.id.clone(),
             tool_name: Some(call.name.clone()),
             parts: text.into_iter().chain(answer.images.iter().cloned()).collect(),
             failed: answer.failed,
-            structured: answer.structured.clone(),
+            structured,
             reminder,
         })]);
     }
@@ -291,6 +294,34 @@ mod tests {
                 assert_eq!(draft.parts.is_empty(), !failed);
             }
         }
+    }
+
+    #[test]
+    fn a_search_that_comes_with_other_words_is_recorded_as_its_text_alone() {
+        let answer = Answer {
+            content: "## mcp_shop_part".to_owned(),
+            images: Vec::new(),
+            structured: Some(found::to_json(["mcp_shop_part"])),
+            reminder: None,
+            whole: None,
+            is_untrusted: false,
+            failed: false,
+            elapsed_ms: 1,
+        };
+        let structured = |tool: &str, additions: Additions| {
+            let call = ToolCall { id: "c".to_owned(), name: tool.to_owned(), arguments: "{}".to_owned() };
+            let draft = result(&call, &answer, 1_800, None, additions, made(&Marks::repeatable())).0;
+            assert!(draft.content.starts_with("## mcp_shop_part"));
+            draft.parts.first().and_then(|part| match part {
+                Part::ToolResult(result) => result.structured.clone(),
+                _ => None,
+            })
+        };
+        assert_eq!(structured(found::SEARCH, Additions::default()), answer.structured);
+        assert_eq!(structured(found::SEARCH, hinted()), None);
+        let said = || Additions { host: None, user: Some("wait".to_owned()) };
+        assert_eq!(structured(found::SEARCH, said()), None);
+        assert_eq!(structured("mcp_shop_part", said()), answer.structured, "JSON of other tools is kept");
     }
 
     #[test]

@@ -45,7 +45,7 @@ struct Place {
 
 impl Place {
     fn style(&self) -> Style {
-        Style::of_route(self.mode, self.provider, &self.url.parse().unwrap())
+        Style::of_route(self.mode, self.provider, &self.url.parse().unwrap(), "m")
     }
 
     fn model(&self) -> Reader<'static> {

@@ -9,6 +9,22 @@ use crate::{ApiMode, CallIds, SchemaDialect};
 /// Gateways to Anthropic's messages that read only a bearer token.
 const BEARER: &[(ApiMode, KeyHeader)] = &[(ApiMode::AnthropicMessages, KeyHeader::Bearer)];
 
+/// The models that take `tool_reference` blocks, as Anthropic's page about tool search lists them (June 2026): Sonnet 4, Opus 4 and Haiku 4.5
+/// and what came after them.
+const CLAUDE_WITH_DEFERRED_TOOLS: &[&str] = &[
+    "claude-opus-4",
+    "claude-opus-5",
+    "claude-sonnet-4",
+    "claude-sonnet-5",
+    "claude-haiku-4-5",
+    "claude-haiku-5",
+    "claude-fable",
+    "claude-mythos",
+];
+
+/// The models that take `tool_search`, as OpenAI's guide says: GPT-5.4 and later ones.
+const GPT_WITH_DEFERRED_TOOLS: &[&str] = &["gpt-5-4", "gpt-5-5", "gpt-5-6", "gpt-6"];
+
 /// Every known provider, in the order in which it is shown.
 pub const PROVIDERS: &[ProviderRow] = &[
     ProviderRow {
@@ -21,6 +37,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         newer_cap: true,
         call_ids: CallIds::Short,
         most_tools: Some(128),
+        deferred_tools: GPT_WITH_DEFERRED_TOOLS,
         ..ROW
     },
     ProviderRow {
@@ -46,6 +63,7 @@ pub const PROVIDERS: &[ProviderRow] = &[
         // The base is that of the vendor's own format, which lacks the version.
         chat_version: Some("/v1"),
         vendor_names: true,
+        deferred_tools: CLAUDE_WITH_DEFERRED_TOOLS,
         ..ROW
     },
     ProviderRow {

@@ -175,3 +175,37 @@ async fn every_row_has_its_address_its_headers_its_format_and_its_marks() {
         }
     }
 }
+
+#[test]
+fn deferred_tools_are_decided_by_the_host_and_the_model_and_unknown_ones_get_the_common_form() {
+    let anthropic = "https://api.anthropic.com";
+    let openai = "https://api.openai.com/v1";
+    for (model, expected) in
+        [("gpt-5.4", true), ("gpt-5.6-sol", true), ("gpt-5.3-chat-latest", false), ("gpt-4.1", false)]
+    {
+        let style = |mode| crate::Style::of_route(mode, "openai", &Url::parse(openai).unwrap(), model).defers;
+        assert_eq!(style(ApiMode::Responses), expected, "{model}");
+        assert!(!style(ApiMode::ChatCompletions), "the format has no form for them");
+    }
+    for (provider, url, model, expected) in [
+        ("anthropic", anthropic, "claude-sonnet-4-5", true),
+        ("anthropic", anthropic, "claude-sonnet-4-20250514", true),
+        ("anthropic", anthropic, "anthropic/claude-opus-4.6", true),
+        ("anthropic", anthropic, "claude-haiku-4-5", true),
+        ("anthropic", anthropic, "claude-opus-5-5", true),
+        ("anthropic", anthropic, "claude-3-7-sonnet-20250219", false),
+        ("anthropic", anthropic, "claude-3-5-haiku-20241022", false),
+        ("anthropic", anthropic, "claude-unreleased-9", false),
+        // A proxy under the provider's name, another name for the host, and an imitation of the format.
+        ("anthropic", "http://127.0.0.1:4000", "claude-sonnet-4-5", true),
+        ("custom", anthropic, "claude-sonnet-4-5", true),
+        ("custom", "http://127.0.0.1:4000", "claude-sonnet-4-5", false),
+        ("anthropic", "https://api.minimax.io/anthropic", "claude-sonnet-4-5", false),
+    ] {
+        let url = Url::parse(url).unwrap();
+        assert_eq!(super::defers_tools(provider, &url, model), expected, "{provider} {url} {model}");
+        let style = |mode| crate::Style::of_route(mode, provider, &url, model).defers;
+        assert_eq!(style(ApiMode::AnthropicMessages), expected);
+        assert!(!style(ApiMode::ChatCompletions), "the format has no form for them");
+    }
+}

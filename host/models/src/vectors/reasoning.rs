@@ -10,7 +10,7 @@ use crate::{ApiMode, Effort, Style};
 /// A provider that demands reasoning in every reply, and one that refuses the member.
 fn style(required: bool) -> Style {
     let host = if required { "api.deepseek.com" } else { "api.groq.com" };
-    Style::of_route(ApiMode::ChatCompletions, "custom", &Url::parse(&format!("https://{host}/v1")).unwrap())
+    Style::of_route(ApiMode::ChatCompletions, "custom", &Url::parse(&format!("https://{host}/v1")).unwrap(), "")
 }
 
 /// The log keeps what a reply had under `reasoning_content` as a payload of its model. The internal `reasoning` is only shown: it

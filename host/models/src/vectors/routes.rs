@@ -58,7 +58,7 @@ fn cache_policy() {
         |input| {
             let url = Url::parse(input["base_url"].as_str().unwrap()).unwrap();
             let mode = ApiMode::parse(input["api_mode"].as_str().unwrap()).unwrap();
-            let style = Style::of_route(mode, input["provider"].as_str().unwrap(), &url);
+            let style = Style::of_route(mode, input["provider"].as_str().unwrap(), &url, "");
             json!({"enabled": style.marks != Marks::None, "native_layout": style.marks == Marks::Native})
         },
         Value::clone,

@@ -67,8 +67,8 @@ impl WireFormat for ChatCompletions {
         listed
     }
 
-    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
-        self::tools(out, dialect, tools)
+    fn tools(&self, out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, style, tools)
     }
 
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks {
@@ -191,35 +191,46 @@ fn takes_newer_cap(model: &str) -> bool {
     NEWER_CAP.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused: not every server takes the
-/// form in which lists are frozen, and lists of earlier versions have other forms.
-fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+/// The frozen tool list, checked to be JSON and otherwise unchanged, unless a schema in it would be refused, or tools in it are deferred: not
+/// every server takes the form in which lists are frozen, and lists of earlier versions have other forms.
+fn tools(out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
     let list: &RawValue = serde_json::from_str(tools)?;
     let read = frozen::tools(tools).unwrap_or_default();
-    let is_strict = dialect == SchemaDialect::OpenAiStrict;
-    if !is_strict && read.iter().all(|tool| schema::is_taken(tool.parameters(), dialect)) {
+    let is_strict = style.schemas == SchemaDialect::OpenAiStrict;
+    let is_taken =
+        |tool: &frozen::Function<'_>| !tool.is_deferred && schema::is_taken(tool.parameters(), style.schemas);
+    if !is_strict && read.iter().all(is_taken) {
         out.extend_from_slice(list.get().as_bytes());
         return Ok(Written::default());
     }
-    let (list, written) = frozen::sent(tools, dialect)?;
-    let mut begin: &[u8] = b"[";
-    for tool in &list {
-        out.extend_from_slice(std::mem::replace(&mut begin, b","));
+    let (list, written) = frozen::sent(tools, style)?;
+    write_tools(out, list.iter().map(|tool| (&*tool.name, &*tool.description, &*tool.schema)), is_strict);
+    Ok(written)
+}
+
+/// A list of tools, each with its name, its description and its schema; nothing if there are none.
+pub(super) fn write_tools<'t>(
+    out: &mut Vec<u8>,
+    tools: impl Iterator<Item = (&'t str, &'t str, &'t str)>,
+    is_strict: bool,
+) {
+    let begin = out.len();
+    for (name, description, schema) in tools {
+        out.push(if out.len() == begin { b'[' } else { b',' });
         out.extend_from_slice(br#"{"type":"function","function":{"name":"#);
-        quote(out, &tool.name);
+        quote(out, name);
         out.extend_from_slice(br#","description":"#);
-        quote(out, &tool.description);
+        quote(out, description);
         if is_strict {
             out.extend_from_slice(br#","strict":true"#);
         }
         out.extend_from_slice(br#","parameters":"#);
-        out.extend_from_slice(tool.schema.as_bytes());
+        out.extend_from_slice(schema.as_bytes());
         out.extend_from_slice(b"}}");
     }
-    if !list.is_empty() {
+    if out.len() > begin {
         out.push(b']');
     }
-    Ok(written)
 }
 
 /// Opens the list of messages, with the system prompt as the first one.
@@ -397,13 +408,32 @@ fn members(out: &mut Vec<u8>, payload: &str, echo: Echo) {
 /// Parameters stay as they are written, but get the type `object` and `properties` if they lack them: otherwise OpenAI refuses
 /// every request of the session. A tool whose parameters are not a JSON object takes none.
 pub fn tools_json(schemas: &[ToolSchema]) -> String {
+    json(schemas, false)
+}
+
+/// The same list with further tools behind it, which are deferred: a provider that has a form for them shows them only when the result of
+/// a search names them, and no other provider gets them.
+pub fn deferred_json(schemas: &[ToolSchema], deferred: &[ToolSchema]) -> String {
+    let (mut list, more) = (tools_json(schemas), json(deferred, true));
+    if schemas.is_empty() || deferred.is_empty() {
+        return if deferred.is_empty() { list } else { more };
+    }
+    list.pop();
+    list.push(',');
+    list.push_str(&more[1..]);
+    list
+}
+
+fn json(schemas: &[ToolSchema], defer_loading: bool) -> String {
     #[derive(Serialize)]
     struct Tool<'a> {
         r#type: &'static str,
-        function: Function<'a>,
+        function: Named<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        defer_loading: bool,
     }
     #[derive(Serialize)]
-    struct Function<'a> {
+    struct Named<'a> {
         name: &'a str,
         description: &'a str,
         parameters: Box<RawValue>,
@@ -415,8 +445,8 @@ pub fn tools_json(schemas: &[ToolSchema]) -> String {
         .filter_map(|schema| {
             let parameters = schema::complete(schema.parameters.trim()).into_owned();
             let parameters = RawValue::from_string(parameters).ok()?;
-            let function = Function { name: &schema.name, description: &schema.description, parameters };
-            Some(Tool { r#type: "function", function })
+            let function = Named { name: &schema.name, description: &schema.description, parameters };
+            Some(Tool { r#type: "function", function, defer_loading })
         })
         .collect();
     serde_json::to_string(&tools).unwrap_or_else(|_| "[]".to_owned())

@@ -54,8 +54,13 @@ pub(crate) trait WireFormat: fmt::Debug + Send + Sync {
         listed
     }
 
-    /// Appends the tool list, given in its frozen form, with schemas in a dialect. Nothing is appended if no tool is left.
-    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written>;
+    /// Whether it has a form for tools that stay out of the context until a result loads them.
+    fn can_defer(&self) -> bool {
+        false
+    }
+
+    /// Appends the tool list, given in its frozen form, with schemas as the style has them. Nothing is appended if no tool is left.
+    fn tools(&self, out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written>;
 
     /// Appends the system prompt.
     fn system(&self, out: &mut Vec<u8>, style: Style, system: &System<'_>) -> SystemMarks;

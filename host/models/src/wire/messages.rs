@@ -7,7 +7,7 @@ mod thinking;
 
 use std::{borrow::Cow, ops::Range};
 
-use hermes_conversation::{Media, Part, Role, Shown, ToolCall};
+use hermes_conversation::{Media, Part, Role, Shown, ToolCall, found};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -25,7 +25,7 @@ use crate::{
     Echo, Effort, Marks, Prefix, Rendered, Request, Style, assembly,
     assembly::Assemble,
     family,
-    prefix::{Step, System, SystemMarks},
+    prefix::{Instead, Loading, Step, System, SystemMarks},
     providers::{KeyHeader, ProviderRow},
     reasoning::dial::{self, Dial},
 };
@@ -87,8 +87,13 @@ impl WireFormat for AnthropicMessages {
         SchemaDialect::Anthropic
     }
 
-    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
-        self::tools(out, dialect, tools)
+    /// A result loads tools with `tool_reference` blocks.
+    fn can_defer(&self) -> bool {
+        true
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, style, tools)
     }
 
     fn system(&self, out: &mut Vec<u8>, _style: Style, system: &System<'_>) -> SystemMarks {
@@ -219,7 +224,8 @@ fn head(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, String> {
 fn max_tokens(request: &Request<'_>, dialect: &Dialect, family: u32) -> u32 {
     let wanted = request.max_tokens.filter(|wanted| *wanted > 0).unwrap_or(family);
     let Some(window) = dialect.context_length else { return wanted };
-    let prompt = u32::try_from(request.prefix.bytes().len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+    let read = request.prefix.bytes().len() - request.prefix.hidden_len();
+    let prompt = u32::try_from(read / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
     let room = window.saturating_sub(prompt).max(LEAST_OUTPUT);
     wanted.min(room).min(window.saturating_sub(1)).max(1)
 }
@@ -236,22 +242,38 @@ fn output_room(message: &str) -> Option<u32> {
 }
 
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
-fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
-    let (list, written) = frozen::sent(tools, dialect)?;
+///
+/// The API refuses a cache mark in a deferred tool, and a list with no other tools. Marks go behind the system prompt, and a list with
+/// deferred tools has `tool_search`.
+fn tools(out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
+    let (list, mut written) = frozen::sent(tools, style)?;
     let mut begin: &[u8] = b"[{\"name\":";
     for tool in &list {
+        let start = out.len();
         out.extend_from_slice(std::mem::replace(&mut begin, b",{\"name\":"));
         quote(out, &tool.name);
         out.extend_from_slice(br#","description":"#);
         quote(out, &tool.description);
         out.extend_from_slice(br#","input_schema":"#);
         out.extend_from_slice(tool.schema.as_bytes());
+        if tool.is_deferred {
+            out.extend_from_slice(br#","defer_loading":true"#);
+            written.deferred.add(&tool.name, reference(&tool.name), out.len() + 1 - start);
+        }
         out.push(b'}');
     }
     if begin.starts_with(b",") {
         out.push(b']');
     }
     Ok(written)
+}
+
+/// What loads a deferred tool in a result.
+fn reference(tool: &str) -> Vec<u8> {
+    let mut out = br#"{"type":"tool_reference","tool_name":"#.to_vec();
+    quote(&mut out, tool);
+    out.push(b'}');
+    out
 }
 
 /// The system prompt as a list of blocks; nothing where there is none.
@@ -267,6 +289,7 @@ fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
     let side = if message.role == Role::Assistant { Role::Assistant } else { Role::User };
     let mut step = Step::Other;
+    let mut instead = None;
     let mark = match message.role {
         Role::Assistant => {
             let reasoned = reply(&mut out, message, style.echo);
@@ -278,6 +301,7 @@ fn render(style: Style, message: &Shown) -> Rendered {
         Role::Tool => {
             step = Step::Result;
             result(&mut out, message);
+            instead = loading_result(message).map(|loading| Instead { loading: Some(loading), ..Instead::default() });
             out.len() - 1
         }
         Role::User | Role::System => {
@@ -287,7 +311,7 @@ fn render(style: Style, message: &Shown) -> Rendered {
             out.len() - 1
         }
     };
-    Rendered::blocks(style, out, Some(mark), side, step)
+    Rendered::blocks(style, out, Some(mark), side, step).or_instead(instead)
 }
 
 /// The blocks of a reply, and whether it begins with reasoning. The API refuses a mark in reasoning, and a message that ends
@@ -384,11 +408,29 @@ fn tool_use(out: &mut Vec<u8>, call: &ToolCall, repeats: u32) {
     out.push(b'}');
 }
 
-fn result(out: &mut Vec<u8>, message: &Shown) {
+/// Opens the result of a call, up to its content.
+fn open_result(out: &mut Vec<u8>, message: &Shown) {
     out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
     let id = message.tool_call_id.as_deref().unwrap_or_default();
     quote(out, &sanitised(id, message.repeats(id)));
     out.extend_from_slice(br#","content":"#);
+}
+
+/// The result of a search where the request has the tools that it found. References have to be the whole content: the API refuses other
+/// blocks beside them.
+fn loading_result(message: &Shown) -> Option<Loading> {
+    let tools = found::in_message(message);
+    if tools.is_empty() {
+        return None;
+    }
+    let mut before = Vec::new();
+    open_result(&mut before, message);
+    before.push(b'[');
+    Some(Loading { tools, before, after: b"]}" })
+}
+
+fn result(out: &mut Vec<u8>, message: &Shown) {
+    open_result(out, message);
     let whole = message.parts.iter().find_map(|part| match part {
         Part::ToolResult(result) => Some(result),
         _ => None,

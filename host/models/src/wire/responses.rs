@@ -8,14 +8,14 @@ mod models;
 
 use std::{borrow::Cow, ops::Range};
 
-use hermes_conversation::{Part, Role, Shown, ToolCall};
+use hermes_conversation::{Part, Role, Shown, ToolCall, found};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
     Dialect, WireFormat,
-    chat::system_text,
-    frozen::{self, Written},
+    chat::{NO_OUTPUT, system_text},
+    frozen::{self, Sent, Written},
     history::{self, digest},
     media::{self, Content},
     quote, raw,
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     Echo, Marks, Prefix, Rendered, Request, Style, ToolChoice, assembly,
     assembly::Assemble,
-    prefix::{System, SystemMarks},
+    prefix::{Instead, Loading, System, SystemMarks},
     providers::ProviderRow,
     reasoning::dial::{self, Dial},
 };
@@ -63,8 +63,13 @@ impl WireFormat for Responses {
         Echo::RETURNED
     }
 
-    fn tools(&self, out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
-        self::tools(out, dialect, tools)
+    /// A search that the client carries out: its output has the definitions.
+    fn can_defer(&self) -> bool {
+        true
+    }
+
+    fn tools(&self, out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
+        self::tools(out, style, tools)
     }
 
     /// The instructions, where there are some, and the opening bracket of the items.
@@ -205,22 +210,32 @@ fn output_room(message: &str) -> Option<u32> {
 }
 
 /// The frozen tool list in this format, in the same order. If several tools have one name, the first is kept.
-fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::Result<Written> {
+///
+/// Deferred tools are not in it: the output of a search has their definitions. With them, the search is a tool of its own type.
+fn tools(out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Written> {
     let begin = out.len();
-    let (list, written) = frozen::sent(tools, dialect)?;
+    let (list, mut written) = frozen::sent(tools, style)?;
+    let defers = list.iter().any(|tool| tool.is_deferred);
+    // The strict form needs schemas in which every member is required.
+    let strict: &[u8] = match style.schemas {
+        SchemaDialect::OpenAiStrict => br#","strict":true"#,
+        _ => br#","strict":false"#,
+    };
     for tool in &list {
+        if tool.is_deferred {
+            let mut loads = Vec::new();
+            function(&mut loads, tool, &[strict, br#","defer_loading":true"#].concat());
+            written.deferred.add(&tool.name, loads, 0);
+            continue;
+        }
         out.push(if out.len() == begin { b'[' } else { b',' });
-        out.extend_from_slice(br#"{"type":"function","name":"#);
-        quote(out, &tool.name);
-        out.extend_from_slice(br#","description":"#);
-        quote(out, &tool.description);
-        // The strict form needs schemas in which every member is required.
-        out.extend_from_slice(match dialect {
-            SchemaDialect::OpenAiStrict => br#","strict":true,"parameters":"#.as_slice(),
-            _ => br#","strict":false,"parameters":"#,
-        });
-        out.extend_from_slice(tool.schema.as_bytes());
-        out.push(b'}');
+        match defers && tool.name == found::SEARCH {
+            true => {
+                out.extend_from_slice(br#"{"type":"tool_search","execution":"client""#);
+                describe(out, tool, b"");
+            }
+            false => function(out, tool, strict),
+        }
     }
     if out.len() > begin {
         out.push(b']');
@@ -228,12 +243,36 @@ fn tools(out: &mut Vec<u8>, dialect: SchemaDialect, tools: &str) -> serde_json::
     Ok(written)
 }
 
+/// A function, with further members before its parameters.
+fn function(out: &mut Vec<u8>, tool: &Sent<'_>, more: &[u8]) {
+    out.extend_from_slice(br#"{"type":"function","name":"#);
+    quote(out, &tool.name);
+    describe(out, tool, more);
+}
+
+/// The description and the parameters of a tool, and its end.
+fn describe(out: &mut Vec<u8>, tool: &Sent<'_>, more: &[u8]) {
+    out.extend_from_slice(br#","description":"#);
+    quote(out, &tool.description);
+    out.extend_from_slice(more);
+    out.extend_from_slice(br#","parameters":"#);
+    out.extend_from_slice(tool.schema.as_bytes());
+    out.push(b'}');
+}
+
 /// A message as items, separated by commas.
 fn render(style: Style, message: &Shown) -> Rendered {
     let mut out = Vec::with_capacity(message.content.len() + 64);
+    let mut instead = None;
     match message.role {
-        Role::Assistant => reply(&mut out, message),
-        Role::Tool => result(&mut out, message),
+        Role::Assistant => {
+            reply(&mut out, message, function_call);
+            instead = searching(message).filter(|_| style.defers);
+        }
+        Role::Tool => {
+            result(&mut out, message);
+            instead = style.defers.then(|| search_output(message));
+        }
         Role::User | Role::System => {
             out.extend_from_slice(br#"{"role":"user","content":"#);
             if !content(&mut out, &message.parts) {
@@ -242,17 +281,57 @@ fn render(style: Style, message: &Shown) -> Rendered {
             out.push(b'}');
         }
     }
-    Rendered::message(style, out, None)
+    Rendered::message(style, out, None).or_instead(instead)
+}
+
+/// A reply whose searches are items of their own type; none if it has no search.
+fn searching(message: &Shown) -> Option<Instead> {
+    let searches = message.tool_calls.iter().filter(|call| call.name == found::SEARCH);
+    let searches: Vec<String> =
+        searches.map(|call| call_id(&call.id, message.repeats(&call.id)).into_owned()).collect();
+    if searches.is_empty() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    reply(&mut bytes, message, |out, call, repeats| match call.name == found::SEARCH {
+        true => search_call(out, call, repeats),
+        false => function_call(out, call, repeats),
+    });
+    Some(Instead { searches, bytes: Some(bytes), ..Instead::default() })
+}
+
+fn search_call(out: &mut Vec<u8>, call: &ToolCall, repeats: u32) {
+    separate(out);
+    out.extend_from_slice(br#"{"type":"tool_search_call","call_id":"#);
+    quote(out, &call_id(&call.id, repeats));
+    out.extend_from_slice(br#","execution":"client","status":"completed","arguments":"#);
+    out.extend_from_slice(history::arguments(&call.arguments).trim().as_bytes());
+    out.push(b'}');
+}
+
+/// A result as the output of a search. The output has room for definitions alone, so that words follow it as a message.
+fn search_output(message: &Shown) -> Instead {
+    let id = message.tool_call_id.as_deref().unwrap_or_default();
+    let id = call_id(id, message.repeats(id)).into_owned();
+    let mut before = br#"{"type":"tool_search_output","call_id":"#.to_vec();
+    quote(&mut before, &id);
+    before.extend_from_slice(br#","execution":"client","status":"completed","tools":["#);
+    let mut bytes = before.clone();
+    bytes.extend_from_slice(br#"]},{"role":"developer","content":"#);
+    quote(&mut bytes, history::or(&message.content, NO_OUTPUT));
+    bytes.push(b'}');
+    let loading = Loading { tools: found::in_message(message), before, after: b"]}" };
+    Instead { answers: Some(id), loading: Some(loading), bytes: Some(bytes), ..Instead::default() }
 }
 
 /// The items of a reply. The API refuses reasoning that nothing follows.
-fn reply(out: &mut Vec<u8>, message: &Shown) {
+fn reply(out: &mut Vec<u8>, message: &Shown, write_call: impl Fn(&mut Vec<u8>, &ToolCall, u32)) {
     // A message without parts is its text and its calls.
     if message.parts.is_empty() {
         if !message.content.trim().is_empty() {
             words(out, &message.content, None);
         }
-        message.tool_calls.iter().for_each(|call| function_call(out, call, message.repeats(&call.id)));
+        message.tool_calls.iter().for_each(|call| write_call(out, call, message.repeats(&call.id)));
     }
     let mut ends_with_reasoning = false;
     let mut phase = None;
@@ -262,7 +341,7 @@ fn reply(out: &mut Vec<u8>, message: &Shown) {
             Part::Text { text } | Part::Refusal { text } if !text.trim().is_empty() => {
                 words(out, text, phase.take().as_deref());
             }
-            Part::ToolCall(call) => function_call(out, call, message.repeats(&call.id)),
+            Part::ToolCall(call) => write_call(out, call, message.repeats(&call.id)),
             Part::Reasoning { payload: Some(payload), .. } => {
                 if let Some(known) = Item::read(&payload.data).filter(Item::is_whole) {
                     separate(out);

@@ -299,3 +299,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn deferred_tools_are_neither_sent_where_there_is_no_form_for_them_nor_counted() {
+    let tool = |name: &str| hermes_conversation::ToolSchema {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: "{}".to_owned(),
+    };
+    let shown = [tool("b"), tool("a")];
+    let list = crate::deferred_json(&shown, &[tool("d"), tool("c")]);
+    let names = crate::ToolNames::of(&list);
+    assert_eq!(names.shown.iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(names.deferred.iter().collect::<Vec<_>>(), ["c", "d"]);
+    let plain = crate::tools_json(&shown);
+    assert_eq!(crate::shown_tools(&list), plain);
+    assert_eq!(crate::deferred_json(&shown, &[]), plain);
+    for style in [Style::PLAIN, ENVELOPE, RESPONSES, NATIVE] {
+        let written = |list: &str| Prefix::new(style, list, System::plain("be brief")).unwrap().bytes().to_vec();
+        assert_eq!(written(&list), written(&plain), "{style:?}");
+    }
+    let deferring = Prefix::new(Style { defers: true, ..NATIVE }, &list, System::plain("be brief")).unwrap();
+    let plain = Prefix::new(NATIVE, &plain, System::plain("be brief")).unwrap();
+    // A comma is left of each.
+    assert_eq!(deferring.tools_len() - deferring.hidden_len(), plain.tools_len());
+}

@@ -258,3 +258,40 @@ fn a_budget_for_thinking_is_below_the_cap_and_its_calls_begin_with_reasoning() {
         assert!(refused.as_ref().is_err_and(|why| why.contains(rule)), "{refused:?} for {rule}");
     }
 }
+
+#[test]
+fn a_deferred_tool_has_no_mark_and_only_a_result_of_references_loads_it() {
+    let hi = || user(json!("hi"));
+    let tool = |name: &str| json!({"name": name, "input_schema": {"type": "object"}});
+    let deferred = || json!({"name": "later", "input_schema": {"type": "object"}, "defer_loading": true});
+    let loading = |content: Value, failed: bool| {
+        json!([
+            hi(),
+            calls(&["a"]),
+            user(json!([{"type": "tool_result", "tool_use_id": "a", "content": content, "is_error": failed}]))
+        ])
+    };
+    let check = |tools: Value, messages: Value| {
+        let mut body = request(messages);
+        body["tools"] = tools;
+        check_anthropic_request(&body)
+    };
+    let reference = |name: &str| json!({"type": "tool_reference", "tool_name": name});
+    let mut marked = deferred();
+    marked["cache_control"] = json!({"type": "ephemeral"});
+    let both = || json!([tool("search"), deferred()]);
+    assert_eq!(check(both(), loading(json!([reference("later"), reference("later")]), false)), Ok(()));
+    for (refused, rule) in [
+        (check(json!([tool("search"), marked]), json!([hi()])), "both `defer_loading` and a mark"),
+        (check(json!([deferred()]), json!([hi()])), "all tools have"),
+        (check(both(), loading(json!([reference("search")]), false)), "no tool `search` is deferred"),
+        (check(both(), loading(json!([reference("unknown")]), false)), "no tool `unknown` is deferred"),
+        (
+            check(both(), loading(json!([reference("later"), {"type": "text", "text": "so"}]), false)),
+            "beside references",
+        ),
+        (check(both(), loading(json!([reference("later")]), true)), "takes only text"),
+    ] {
+        assert!(refused.as_ref().is_err_and(|why| why.contains(rule)), "{refused:?} for {rule}");
+    }
+}

@@ -131,3 +131,42 @@ fn settings_that_the_api_refuses_are_named() {
     bad["tool_choice"] = json!("auto");
     assert!(check_responses_request(&bad).unwrap_err().contains("without tools"));
 }
+
+#[test]
+fn a_search_of_the_client_is_answered_with_definitions_and_words_behind_them() {
+    let search = |execution: &str| json!({"type": "tool_search_call", "call_id": "s", "execution": execution, "status": "completed", "arguments": {"query": "x"}});
+    let output = |id: &str, tools: Value| json!({"type": "tool_search_output", "call_id": id, "execution": "client", "status": "completed", "tools": tools});
+    let words = |content: &str| json!({"role": "developer", "content": content});
+    let part = |more: Value| {
+        let mut tool = json!({"type": "function", "name": "part", "strict": false, "defer_loading": true,
+            "parameters": {"type": "object", "properties": {}}});
+        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        tool
+    };
+    let check = |kind: &str, items: Value| {
+        let mut body = request(items);
+        body["tools"] = json!([{"type": "tool_search", "execution": kind, "parameters": {"type": "object"}}]);
+        check_responses_request(&body)
+    };
+    let hi = || user(json!("hi"));
+    let found =
+        json!([hi(), search("client"), call("a"), output("s", json!([part(json!({}))])), words("so"), result("a")]);
+    assert_eq!(check("client", found), Ok(()));
+    assert_eq!(check("client", json!([hi(), search("client"), output("s", json!([]))])), Ok(()));
+    for (kind, items, rule) in [
+        ("server", json!([hi()]), "a search of the provider"),
+        ("client", json!([hi(), search("server"), output("s", json!([]))]), "a search of the provider"),
+        ("client", json!([hi(), search("client")]), "the call `s` has no result"),
+        ("client", json!([hi(), search("client"), result("s")]), "a usual result for the search `s`"),
+        ("client", json!([hi(), call("a"), output("a", json!([]))]), "`a`, which is no search"),
+        (
+            "client",
+            json!([hi(), search("client"), output("s", json!([part(json!({"strict": null}))]))]),
+            "`strict` is missing",
+        ),
+        ("client", json!([hi(), search("client"), output("s", json!([])), words(" ")]), "the content is empty"),
+    ] {
+        let refused = check(kind, items.clone()).unwrap_err();
+        assert!(refused.contains(rule), "{refused} for {items}");
+    }
+}

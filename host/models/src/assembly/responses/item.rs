@@ -1,6 +1,6 @@
 //! The items of a response: messages, reasoning and calls, as they are gathered.
 
-use hermes_conversation::{Part, ProviderPayload};
+use hermes_conversation::{Part, ProviderPayload, found};
 use serde_json::{Value, json};
 
 use super::super::last::Given;
@@ -13,6 +13,9 @@ pub(super) const BETWEEN_WORDS: &str = "\n\n";
 pub(super) const ASIDES: &[&str] = &["commentary", "analysis"];
 /// How many of the newest items an event may continue. Servers interleave a few items at most.
 pub(super) const REACH: usize = 64;
+
+/// The call of the tool that finds deferred tools. It has no name, and its arguments are an object.
+const SEARCH_CALL: &str = "tool_search_call";
 
 /// An item that has begun.
 #[derive(Debug)]
@@ -81,6 +84,8 @@ impl Kind {
             "message" => Some(Self::Message),
             "reasoning" => Some(Self::Reasoning),
             "function_call" => Some(Self::Call),
+            // A search that the provider carries out itself was not asked for.
+            SEARCH_CALL if text(item, "execution") != "server" => Some(Self::Call),
             // Tools that the provider runs itself, which are not requested.
             _ => None,
         }
@@ -184,7 +189,10 @@ pub(super) fn phase(item: &Value) -> Option<String> {
 
 /// Takes name, id and arguments of a call, as far as they are there.
 pub(super) fn take_members(slot: &mut Slot, item: &Value, on_delta: OnDelta<'_>) {
-    let (id, name, given) = (word(item, "call_id"), word(item, "name"), arguments(item.get("arguments")));
+    let (id, mut name, given) = (word(item, "call_id"), word(item, "name"), arguments(item.get("arguments")));
+    if text(item, "type") == SEARCH_CALL {
+        found::SEARCH.clone_into(&mut name);
+    }
     if slot.name.is_empty() && !name.is_empty() {
         on_delta(Delta::Call(&name));
     }

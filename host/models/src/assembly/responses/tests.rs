@@ -496,3 +496,23 @@ fn an_item_that_was_cut_is_cut_in_a_completed_response() {
         assert_eq!((&*reply.text, reply.finish), ("Hel", Finish::Length), "{events:?}");
     }
 }
+
+#[test]
+fn a_search_that_the_client_carries_out_is_a_call_with_a_name() {
+    let search = |execution: &str, arguments: Value| {
+        json!({"type": "tool_search_call", "id": "tsc_1", "call_id": "s1", "execution": execution, "arguments": arguments,
+            "status": "completed"})
+    };
+    let events = |execution: &str| {
+        [added(0, search(execution, json!({}))), done(0, search(execution, json!({"query": "parcel"}))), completed()]
+    };
+    let (reply, shown) = assemble(&events("client"));
+    assert_eq!(calls(&reply.unwrap()), [("s1", "tool_search", r#"{"query":"parcel"}"#)]);
+    assert_eq!(shown, ["call:tool_search"]);
+    let (reply, _) = assemble(&events("server"));
+    assert_eq!(calls(&reply.unwrap()), [], "the provider has carried it out itself");
+    // Only the whole response has it.
+    let whole = json!({"type": "response.completed", "response": {"status": "completed", "output": [search("client", json!({"query": "parcel"}))]}});
+    let (reply, _) = assemble(&[whole]);
+    assert_eq!(calls(&reply.unwrap()), [("s1", "tool_search", r#"{"query":"parcel"}"#)]);
+}

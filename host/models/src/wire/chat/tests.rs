@@ -155,12 +155,12 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
         assert!(list.contains(&format!(r#""parameters":{complete}}}"#)), "{given}: {list}");
         assert_eq!(frozen(complete), list, "a complete schema stays as it is");
         let mut sent = Vec::new();
-        tools(&mut sent, SchemaDialect::OpenAi, &list).unwrap();
+        tools(&mut sent, Style::PLAIN, &list).unwrap();
         assert_eq!(sent, list.as_bytes());
         for mode in [crate::ApiMode::AnthropicMessages, crate::ApiMode::Responses] {
             let mut sent = Vec::new();
-            let dialect = mode.format().schemas(SchemaDialect::OpenAi);
-            mode.format().tools(&mut sent, dialect, &list).unwrap();
+            let schemas = mode.format().schemas(SchemaDialect::OpenAi);
+            mode.format().tools(&mut sent, Style { schemas, ..Style::PLAIN }, &list).unwrap();
             assert!(String::from_utf8(sent).unwrap().contains(&format!(":{complete}}}")), "{mode:?} {given}");
         }
     }
@@ -170,7 +170,7 @@ fn a_schema_is_complete_before_it_is_frozen_and_every_format_sends_it_unchanged(
 fn a_stored_tool_list_is_sent_as_it_was_frozen() {
     let older = r#"[{"type":"function","function":{"name":"f","description":"","parameters":{}}}]"#;
     let mut sent = Vec::new();
-    tools(&mut sent, SchemaDialect::OpenAi, older).unwrap();
+    tools(&mut sent, Style::PLAIN, older).unwrap();
     assert_eq!(sent, older.as_bytes());
 }
 
@@ -191,7 +191,8 @@ fn a_payload_of_reasoning_follows_the_calls_and_any_other_one_is_left_out() {
     // A provider that takes one of the members gets that one.
     for (provider, wanted) in [("deepseek", content), ("openrouter", &details), ("groq", ""), ("ollama", "")] {
         let url = url::Url::parse("http://127.0.0.1:1/v1").unwrap();
-        let style = Style { marks: Marks::None, ..Style::of_route(crate::ApiMode::ChatCompletions, provider, &url) };
+        let style =
+            Style { marks: Marks::None, ..Style::of_route(crate::ApiMode::ChatCompletions, provider, &url, "") };
         let sent = send_in(style, &both);
         assert!(sent.ends_with(&format!("}}}}]{wanted}}}")), "{provider}: {sent}");
     }
@@ -205,7 +206,7 @@ fn a_payload_of_reasoning_follows_the_calls_and_any_other_one_is_left_out() {
 #[test]
 fn a_provider_that_demands_reasoning_gets_some_in_every_reply() {
     let url = url::Url::parse("https://api.deepseek.com/v1").unwrap();
-    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url);
+    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url, "");
     let send = |message: &Shown| String::from_utf8(style.render(message).bytes().to_vec()).unwrap();
     let calls = Shown { tool_calls: vec![call("c", "{}")], ..shown(Role::Assistant, "") };
     assert!(send(&calls).ends_with(r#"}}],"reasoning_content":" "}"#), "{}", send(&calls));
@@ -246,7 +247,7 @@ fn an_effort_adds_members_before_the_tools_and_changes_nothing_behind_them() {
 #[test]
 fn the_signature_of_a_thought_goes_back_with_its_call() {
     let url = url::Url::parse("https://generativelanguage.googleapis.com/v1beta/openai").unwrap();
-    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url);
+    let style = Style::of_route(crate::ApiMode::ChatCompletions, "custom", &url, "");
     let signature = r#"{"google":{"thought_signature":"c2ln\u003d"}}"#;
     let payload = format!(r#"{{"extra_content":{{"c1":{signature},"other":{{}},"c2":7}}}}"#);
     let send = |style: Style, payload: &str| {

@@ -157,7 +157,7 @@ fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
     let schema = |parameters: &str| {
         let mut out = Vec::new();
         let tool = format!(r#"[{{"type":"function","function":{{"name":"f","parameters":{parameters}}}}}]"#);
-        tools(&mut out, SchemaDialect::Anthropic, &tool).unwrap();
+        tools(&mut out, NATIVE, &tool).unwrap();
         let text = String::from_utf8(out).unwrap();
         text.strip_prefix(r#"[{"name":"f","description":"","input_schema":"#)
             .unwrap()
@@ -186,9 +186,9 @@ fn tools_that_the_api_would_refuse_are_mended_and_no_others_touched() {
     }
     let mut out = Vec::new();
     let twice = r#"[{"function":{"name":"f","parameters":{"type":"object","a":1}}},{"function":{"name":"f"}}]"#;
-    tools(&mut out, SchemaDialect::Anthropic, twice).unwrap();
+    tools(&mut out, NATIVE, twice).unwrap();
     assert_eq!(out, br#"[{"name":"f","description":"","input_schema":{"type":"object","a":1}}]"#);
-    assert!(tools(&mut Vec::new(), SchemaDialect::Anthropic, r#"[{"function":{}}]"#).is_err());
+    assert!(tools(&mut Vec::new(), NATIVE, r#"[{"function":{}}]"#).is_err());
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn the_room_for_a_reply_is_read_off_a_refusal() {
 fn unsigned_reasoning_goes_back_only_where_every_reply_needs_some() {
     let demanding = {
         let url = url::Url::parse("https://api.kimi.com/coding").unwrap();
-        Style::of_route(ApiMode::AnthropicMessages, "custom", &url)
+        Style::of_route(ApiMode::AnthropicMessages, "custom", &url, "")
     };
     let reply = |payload: Option<&str>| {
         let payload = payload.map(|data| ProviderPayload::untagged(data.to_owned()));
@@ -289,4 +289,89 @@ fn a_budget_is_requested_only_where_the_api_accepts_it() {
     let calls = reasoned[1].tool_calls.iter().cloned().map(Part::ToolCall);
     reasoned[1].parts = [Part::Reasoning { text: "hm".to_owned(), payload }].into_iter().chain(calls).collect();
     assert_eq!(asked(None, None, &reasoned), Some(16_000));
+}
+
+/// Two tools, and two that have to be found.
+const DEFERRED: &str = concat!(
+    r#"[{"type":"function","function":{"name":"tool_search","description":"finds","parameters":{"type":"object","properties":{}}}},"#,
+    r#"{"type":"function","function":{"name":"part","description":"one","parameters":{"type":"object","properties":{}}},"defer_loading":true},"#,
+    r#"{"type":"function","function":{"name":"parcel","description":"two","parameters":{"type":"object","properties":{}}},"defer_loading":true}]"#,
+);
+
+fn search_result(tools: &[&str]) -> Shown {
+    let result = hermes_conversation::ToolResult {
+        call_id: "c".into(),
+        tool_name: Some("tool_search".into()),
+        parts: vec![Part::text("## part")],
+        failed: false,
+        structured: Some(found::to_json(tools.iter().copied())),
+        reminder: None,
+    };
+    Shown { tool_call_id: Some("c".to_owned()), parts: vec![Part::ToolResult(result)], ..shown(Role::Tool, "## part") }
+}
+
+/// The tools of a request in this style, and its only message.
+fn sent_with(style: Style, tools: &str, message: &Shown) -> (Value, Value) {
+    let mut prefix = Prefix::new(style, tools, System::plain("be brief")).unwrap();
+    prefix.push(&style.render(message));
+    let body = written(&request("claude-sonnet-4-5", &prefix), &Dialect::PLAIN);
+    (body["tools"].clone(), body["messages"][0]["content"][0].clone())
+}
+
+#[test]
+fn a_result_of_a_search_loads_deferred_tools_by_reference_and_keeps_its_mark() {
+    let style = Style { defers: true, ..NATIVE };
+    let (tools, result) = sent_with(style, DEFERRED, &search_result(&["parcel", "part"]));
+    assert_eq!(tools[0].get("defer_loading"), None);
+    let part = json!({
+        "name": "part", "description": "one", "input_schema": {"type": "object", "properties": {}}, "defer_loading": true,
+    });
+    assert_eq!(tools[1], part);
+    let references = json!([
+        {"type": "tool_reference", "tool_name": "parcel"},
+        {"type": "tool_reference", "tool_name": "part"},
+    ]);
+    let expected = json!({
+        "type": "tool_result", "tool_use_id": "c", "content": references, "cache_control": {"type": "ephemeral"},
+    });
+    assert_eq!(result, expected);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_sent_as_text() {
+    let defers = Style { defers: true, ..NATIVE };
+    let mut failed = search_result(&["part"]);
+    if let Some(Part::ToolResult(result)) = failed.parts.first_mut() {
+        result.failed = true;
+    }
+    let mut of_another_tool = search_result(&["part"]);
+    if let Some(Part::ToolResult(result)) = of_another_tool.parts.first_mut() {
+        result.tool_name = Some("mcp_shop_part".into());
+    }
+    for (why, style, tools, message) in [
+        ("the route does not defer", NATIVE, DEFERRED, search_result(&["part"])),
+        ("an older session has no deferred tools", defers, TOOLS, search_result(&["part"])),
+        ("one of the tools is not deferred", defers, DEFERRED, search_result(&["part", "newer"])),
+        ("nothing was found", defers, DEFERRED, search_result(&[])),
+        ("the search failed", defers, DEFERRED, failed),
+        ("another tool has the same JSON", defers, DEFERRED, of_another_tool),
+    ] {
+        let (_, result) = sent_with(style, tools, &message);
+        assert_eq!(result["content"], "## part", "{why}");
+    }
+    let (tools, _) = sent_with(NATIVE, DEFERRED, &search_result(&["part"]));
+    assert_eq!(tools.as_array().map(Vec::len), Some(1), "a route without the form gets no deferred tools");
+}
+
+#[test]
+fn deferred_tools_take_no_room_from_the_reply() {
+    let cap = |style: Style| {
+        let filler = "x".repeat(300_000);
+        let long = DEFERRED.replace(r#""description":"two""#, &format!(r#""description":"{filler}""#));
+        let mut prefix = Prefix::new(style, &long, System::plain("be brief")).unwrap();
+        prefix.push(&style.render(&shown(Role::User, "hi")));
+        let dialect = Dialect { context_length: Some(100_000), ..Dialect::PLAIN };
+        written(&request("claude-sonnet-4-5", &prefix), &dialect)["max_tokens"].clone()
+    };
+    assert_eq!(cap(Style { defers: true, ..NATIVE }), cap(NATIVE));
 }

@@ -266,7 +266,7 @@ fn a_schema_of_a_tool_is_completed_where_the_api_refuses_it() {
         let list =
             format!(r#"[{{"function":{{"name":"f","parameters":{parameters}}}}},{{"function":{{"name":"f"}}}}]"#);
         let mut out = Vec::new();
-        tools(&mut out, SchemaDialect::OpenAi, &list).unwrap();
+        tools(&mut out, RESPONSES, &list).unwrap();
         let written: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(written.as_array().unwrap().len(), 1, "the first of one name is kept");
         assert_eq!(written[0]["parameters"], expected, "{parameters}");
@@ -284,4 +284,97 @@ fn the_largest_cap_on_output_is_read_from_a_refusal() {
         format.output_room("Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16."),
         None
     );
+}
+
+/// A search, one tool, and one that has to be found.
+const DEFERRED: &str = concat!(
+    r#"[{"type":"function","function":{"name":"read_file","description":"reads","parameters":{"type":"object","properties":{}}}},"#,
+    r#"{"type":"function","function":{"name":"tool_search","description":"finds","parameters":{"type":"object","properties":{}}}},"#,
+    r#"{"type":"function","function":{"name":"part","description":"one","parameters":{"type":"object","properties":{}}},"defer_loading":true}]"#,
+);
+
+/// The tools and items of a request in which the model searches twice, calls something else, and gets these answers to its searches.
+fn searched(style: Style, list: &str, answers: [Shown; 2]) -> (Value, Value) {
+    let call =
+        |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: r#"{"query": "x"}"#.into() };
+    let calls = vec![call("s1", found::SEARCH), call("c", "read_file"), call("s2", found::SEARCH)];
+    let other = Shown { tool_call_id: Some("c".to_owned()), ..shown(Role::Tool, "words of a file") };
+    let [first, second] = answers;
+    let mut prefix = Prefix::new(style, list, System::plain("be brief")).unwrap();
+    for message in
+        [shown(Role::User, "hi"), Shown { tool_calls: calls, ..shown(Role::Assistant, "") }, first, other, second]
+    {
+        prefix.push(&style.render(&message));
+    }
+    let body = sent(&request("gpt-5.5", &prefix));
+    (body["tools"].clone(), body["input"].clone())
+}
+
+fn answer(id: &str, text: &str, found: Option<&[&str]>) -> Shown {
+    let parts = found.map(|tools| {
+        Part::ToolResult(hermes_conversation::ToolResult {
+            call_id: id.into(),
+            tool_name: Some(found::SEARCH.into()),
+            parts: vec![Part::text(text)],
+            failed: false,
+            structured: Some(found::to_json(tools.iter().copied())),
+            reminder: None,
+        })
+    });
+    Shown { tool_call_id: Some(id.to_owned()), parts: parts.into_iter().collect(), ..shown(Role::Tool, text) }
+}
+
+#[test]
+fn the_output_of_a_search_has_the_definitions_and_words_follow_it() {
+    let style = Style { defers: true, ..RESPONSES };
+    let answers = || [answer("s1", "## part", Some(&["part"])), answer("s2", "No tool has any of these words.", None)];
+    let (tools, items) = searched(style, DEFERRED, answers());
+    let parameters = json!({"type": "object", "properties": {}});
+    assert_eq!(
+        tools,
+        json!([
+            {"type": "function", "name": "read_file", "description": "reads", "strict": false, "parameters": parameters},
+            {"type": "tool_search", "execution": "client", "description": "finds", "parameters": parameters},
+        ])
+    );
+    let loaded = json!({
+        "type": "function", "name": "part", "description": "one", "strict": false, "defer_loading": true, "parameters": parameters,
+    });
+    let search = |id: &str| {
+        json!({"type": "tool_search_call", "call_id": id, "execution": "client", "status": "completed",
+            "arguments": {"query": "x"}})
+    };
+    let output = |id: &str, tools: Value| json!({"type": "tool_search_output", "call_id": id, "execution": "client", "status": "completed", "tools": tools});
+    assert_eq!(
+        items,
+        json!([
+            {"role": "user", "content": "hi"},
+            search("s1"),
+            {"type": "function_call", "call_id": "c", "name": "read_file", "arguments": "{\"query\": \"x\"}"},
+            search("s2"),
+            output("s1", json!([loaded])),
+            {"type": "function_call_output", "call_id": "c", "output": "words of a file"},
+            output("s2", json!([])),
+            {"role": "developer", "content": "No tool has any of these words."},
+        ])
+    );
+    // A tool that the session did not have when it began cannot be loaded: the words have its parameters.
+    let (_, items) = searched(style, DEFERRED, [answer("s1", "## newer", Some(&["newer"])), answers()[1].clone()]);
+    assert_eq!(items[4], output("s1", json!([])));
+    assert_eq!(items[5], json!({"role": "developer", "content": "## newer"}));
+}
+
+#[test]
+fn without_deferred_tools_a_search_is_a_call_like_any_other() {
+    let defers = Style { defers: true, ..RESPONSES };
+    let common = &DEFERRED[..DEFERRED.rfind(",{").unwrap()].to_owned();
+    let common = format!("{common}]");
+    for (style, list) in [(RESPONSES, DEFERRED), (defers, common.as_str())] {
+        let (tools, items) =
+            searched(style, list, [answer("s1", "## part", Some(&["part"])), answer("s2", "none", None)]);
+        let kinds: Vec<&str> = items.as_array().unwrap().iter().filter_map(|item| item["type"].as_str()).collect();
+        assert_eq!(kinds, [&["function_call"; 3][..], &["function_call_output"; 3][..]].concat());
+        assert_eq!(items[4]["output"], "## part");
+        assert!(tools.as_array().unwrap().iter().all(|tool| tool["type"] == "function"), "{tools}");
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::dialects::{References, Row};
 use super::keywords::Shape;
 use super::*;
-use crate::{ApiMode, tools_json};
+use crate::{ApiMode, Style, tools_json};
 
 mod table;
 
@@ -196,7 +196,7 @@ fn sent(mode: ApiMode, dialect: SchemaDialect, schema: &str, is_stored: bool) ->
         || format!(r#"[{{"type":"function","function":{{"name":"f","description":"","parameters":{schema}}}}}]"#);
     let list = if is_stored { stored() } else { tools_json(&[tool]) };
     let mut out = Vec::new();
-    let written = mode.format().tools(&mut out, dialect, &list).unwrap();
+    let written = mode.format().tools(&mut out, Style { schemas: dialect, ..Style::PLAIN }, &list).unwrap();
     if let [left_out] = &written.left_out[..] {
         assert!(out.is_empty(), "no tool is left");
         return Err(left_out.why.clone());
