@@ -637,6 +637,7 @@ mod tests {
             accepts_defaults: false,
             sampling: 0,
             instructions: 0,
+            is_shared: false,
         }
     }
 

@@ -103,6 +103,7 @@ impl Config {
             accepts_defaults: section.accept_defaults,
             sampling: section.sampling.get().into(),
             instructions: section.instructions.get(),
+            is_shared: section.shared,
         })
     }
 

@@ -116,6 +116,8 @@ struct Pages {
     all: usize,
     /// Why it was not read to its end.
     oddity: Option<String>,
+    /// The shortest time that a page says it holds, in milliseconds. 0 says nothing: servers that give no thought to it send that.
+    holds_for: Option<u64>,
 }
 
 /// Tells the server that nobody waits for a request any more, unless it was answered.
@@ -227,6 +229,7 @@ impl Connection {
         let mut listing = Listing::new(software, tools.entries, tools.all, &self.definition.tools);
         listing.left_out.extend(against_rules);
         listing.left_out.extend(tools.oddity);
+        listing.holds_for = tools.holds_for;
         if has_tools && tools.all == 0 && listing.left_out.is_empty() && !has_resources && !has_prompts {
             listing.left_out.push("it has no tools: its list of them is empty".to_owned());
         }
@@ -262,6 +265,8 @@ impl Connection {
                 Some(entry) => vec![entry],
                 None => return Err(Cause::Protocol(format!("its answer has no list of {}", list.member()))),
             };
+            let holds = page.get("ttlMs").and_then(Value::as_u64).filter(|holds| *holds > 0);
+            pages.holds_for = pages.holds_for.into_iter().chain(holds).min();
             pages.all += entries.len();
             let room = most.saturating_sub(pages.entries.len());
             pages.entries.extend(entries.into_iter().take(room));

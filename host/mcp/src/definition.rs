@@ -29,6 +29,8 @@ pub struct ServerDefinition {
     pub sampling: u64,
     /// The most tokens of its instructions that the model gets; 0 for none.
     pub instructions: u32,
+    /// Whether sessions of a process share it: the user says that it keeps nothing between calls.
+    pub is_shared: bool,
 }
 
 /// How a server is reached.
@@ -221,6 +223,7 @@ pub(crate) mod tests {
             accepts_defaults: false,
             sampling: 0,
             instructions: 0,
+            is_shared: false,
         }
     }
 

@@ -116,7 +116,7 @@ impl Handler {
             calls: Arc::default(),
             front,
             changed,
-            samples: definition.sampling > 0,
+            samples: definition.sampling > 0 && !definition.is_shared,
             sampled: AtomicUsize::new(0),
             folders: match &definition.endpoint {
                 Endpoint::Program(program) => program.confinement.writable.clone(),

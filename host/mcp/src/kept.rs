@@ -55,9 +55,11 @@ impl KeptListings {
     /// The same if the server gave it lately.
     pub fn read_fresh(&self, definition: &ServerDefinition) -> Option<Listing> {
         let written = std::fs::metadata(self.file(&definition.name)).and_then(|file| file.modified()).ok()?;
+        let listing = self.read(definition)?;
+        let holds = listing.holds_for.map_or(FRESH, |holds| FRESH.min(Duration::from_millis(holds)));
         // A clock that was set back is no reason to ask again.
-        let is_fresh = written.elapsed().is_ok_and(|age| age < FRESH) || written.elapsed().is_err();
-        if is_fresh { self.read(definition) } else { None }
+        let is_fresh = written.elapsed().is_ok_and(|age| age < holds) || written.elapsed().is_err();
+        is_fresh.then_some(listing)
     }
 
     /// Keeps a list that a server has just given.

@@ -34,6 +34,7 @@ mod said;
 mod sampling;
 mod serve;
 mod server;
+mod shared;
 mod stream;
 mod web;
 

@@ -34,6 +34,9 @@ pub struct Listing {
     /// What the server says about its use, for a model.
     #[serde(default)]
     pub instructions: String,
+    /// How long the list of tools holds, in milliseconds, if the server says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds_for: Option<u64>,
     /// Whether the server speaks only versions of the protocol since 2026-07-28, which greet in another way.
     #[serde(default)]
     pub is_later: bool,

@@ -1,4 +1,4 @@
-//! One server in one session. A server whose list of tools is known starts at its first call.
+//! One server in one session, which may share its connection with others. A server whose list of tools is known starts at its first call.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +19,7 @@ use crate::kept::KeptListings;
 use crate::limits;
 use crate::listing::Listing;
 use crate::said::Said;
+use crate::shared::{self, SharedFront};
 
 /// A rest that is shorter is waited for.
 const SHORT_REST: Duration = Duration::from_secs(5);
@@ -221,7 +222,10 @@ impl Server {
     /// Ends the server with everything that it started.
     pub async fn close(&self) {
         if let Phase::Ready { connection, .. } = self.0.phase.send_replace(Phase::Closed) {
-            connection.close().await;
+            // Another session may use it. The last one that drops it ends the server.
+            if !self.0.definition.is_shared || Arc::strong_count(&connection) == 1 {
+                connection.close().await;
+            }
         }
     }
 }
@@ -266,7 +270,9 @@ impl Inner {
     /// Connects once, and watches the connection until it ends. `permit` is given back when the server has answered.
     async fn connect(self: Arc<Self>, permit: Option<SemaphorePermit<'static>>) {
         let changed = Arc::new(Notify::new());
-        let handler = || Handler::new(&self.definition, Arc::clone(&self.front), Arc::clone(&changed));
+        let is_shared = self.definition.is_shared;
+        let front = if is_shared { Arc::new(SharedFront(Arc::clone(&self.front))) } else { Arc::clone(&self.front) };
+        let handler = || Handler::new(&self.definition, Arc::clone(&front), Arc::clone(&changed));
         let (kept, definition) = (self.kept.clone(), Arc::clone(&self.definition));
         let is_later = move || kept.read(&definition).is_some_and(|listing| listing.is_later);
         let is_later = tokio::task::spawn_blocking(is_later).await.unwrap_or_default();
@@ -276,6 +282,12 @@ impl Inner {
             let connection = Connection::open(&self.definition, handler, &said, is_later).await?;
             let listing = connection.list().await?;
             Ok((Arc::new(connection), Arc::new(listing)))
+        };
+        let opened = async {
+            match is_shared {
+                true => shared::opened(&self.definition, front.roots(), opened).await,
+                false => opened.await,
+            }
         };
         let opened = tokio::select! {
             opened = timeout(limit, opened) => opened,

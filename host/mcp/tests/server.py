@@ -198,6 +198,8 @@ def call(peer, name, given, token):
         return text(json.dumps(sorted(os.environ)))
     if name == "folder":
         return text(os.getcwd())
+    if name == "process":
+        return text(str(os.getpid()))
     if name == "spawn":
         child = subprocess.Popen(["sleep", "600"], start_new_session=True)
         return text(str(child.pid))
@@ -294,6 +296,8 @@ def handle(peer, message):
             time.sleep(8)
         begin = int(params.get("cursor", 0))
         result = {"tools": TOOLS[begin : begin + 100]}
+        if "short_list" in DO:
+            result["ttlMs"] = 1
         if "two_cursors" in DO:
             result["nextCursor"] = "1" if begin == 0 else "0"
         if "endless" in DO:

@@ -114,6 +114,7 @@ impl Fixture {
             accepts_defaults: false,
             sampling: 0,
             instructions: 0,
+            is_shared: false,
         }
     }
 
@@ -563,6 +564,13 @@ async fn a_server_with_a_list_of_these_days_starts_at_its_first_call() {
     let server = fixture.start();
     assert_eq!(live(&server).await, first);
     assert!(fixture.kept().read_fresh(server.definition()).is_some());
+    // One that holds for a millisecond, as its server says, is asked for again too.
+    let fixture = Fixture::new(&["short_list"]);
+    let server = fixture.start();
+    live(&server).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let kept = fixture.kept();
+    assert!(kept.read(server.definition()).is_some() && kept.read_fresh(server.definition()).is_none());
 }
 
 #[tokio::test]
@@ -663,6 +671,39 @@ async fn a_server_of_later_versions_gets_what_it_asks_for_in_its_results() {
         assert!(error.contains(why), "{odd}: {error}");
     }
     assert!(fixture.log().iter().all(|line| line != "cancelled"), "{:?}", fixture.log());
+}
+
+#[tokio::test]
+async fn sessions_share_a_server_if_the_user_allows_it() {
+    let fixture = Fixture::new(&[]);
+    let shared = ServerDefinition { is_shared: true, ..fixture.definition() };
+    let start = || Server::start(shared.clone(), Arc::clone(&fixture.seen) as Arc<dyn Front>, fixture.kept());
+    let count = |line: &str| fixture.log().iter().filter(|logged| *logged == line).count();
+    let (one, other) = (start(), start());
+    let both = tokio::join!(live(&one), live(&other));
+    assert_eq!(both.0, both.1);
+    let pid = |answer: Result<Answer, McpError>| answer.unwrap().text;
+    let calls = tokio::join!(call(&one, "process", json!({})), call(&other, "process", json!({})));
+    assert_eq!(pid(calls.0), pid(calls.1));
+    assert_eq!(count("initialize"), 1);
+    // Nobody is asked, because nobody knows for which session.
+    fixture.seen.answers.lock().unwrap().push("main".to_owned());
+    assert_eq!(text(&one, "ask").await, r#"{"action": "cancel"}"#);
+    assert!(fixture.seen.questions.lock().unwrap().is_empty());
+    // The end of one session is no end of the server, and that of the last one is.
+    one.close().await;
+    assert_eq!(text(&other, "echo").await, "");
+    assert_eq!(count("input ended"), 0);
+    other.close().await;
+    fixture.until(|| count("input ended") == 1).await;
+    // A later session starts it again.
+    let later = start();
+    assert_eq!(text(&later, "echo").await, "");
+    assert_eq!(count("initialize"), 2);
+    // Without the user's word, each session has its own.
+    let own = fixture.start();
+    assert_eq!(text(&own, "echo").await, "");
+    assert_eq!(count("initialize"), 3);
 }
 
 #[tokio::test]

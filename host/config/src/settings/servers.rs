@@ -51,6 +51,8 @@ pub struct McpServerSection {
     pub trust_hints: bool,
     /// Whether the server's questions are answered with the values that it proposes where nobody can answer, if it needs no others. They are declined otherwise.
     pub accept_defaults: bool,
+    /// Whether sessions of one process in the same folder, such as subagents, share the server. It has to keep nothing between calls, and it asks neither you nor a model.
+    pub shared: bool,
     /// Which of its tools are used.
     pub tools: McpToolsSection,
 }
@@ -74,6 +76,7 @@ impl Default for McpServerSection {
             instructions: const { Whole::new(0) },
             trust_hints: false,
             accept_defaults: false,
+            shared: false,
             tools: McpToolsSection::default(),
         }
     }
