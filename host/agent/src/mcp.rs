@@ -267,12 +267,12 @@ fn instructions(definition: &ServerDefinition, listing: &Listing) -> Option<Stri
 /// One line about all servers that had no list in time.
 fn too_slow(servers: &[String]) -> Option<Notice> {
     let first = servers.first()?;
-    let slow = Cause::Slow { after: limits::PATIENCE };
     if servers.len() == 1 {
-        return Some(left_out(&McpError { server: first.clone(), cause: slow }));
+        let cause = Cause::Slow { after: limits::PATIENCE };
+        return Some(left_out(&McpError { server: first.clone(), cause }));
     }
-    let names = named(servers.iter().map(String::as_str));
-    let text = format!("the MCP servers {names} are left out of this session: {slow}");
+    let (names, after) = (named(servers.iter().map(String::as_str)), limits::PATIENCE.as_secs());
+    let text = format!("the MCP servers {names} are left out of this session: their lists of tools did not come within {after} s");
     let fix = format!("the next session has the lists that arrive; `hermes mcp test {first}` waits longer for one");
     Some(Notice::new(text, fix))
 }

@@ -108,3 +108,48 @@ fn status<T: std::str::FromStr>(process: u32, key: &str) -> Option<T> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(key)?.split_ascii_whitespace().next()?.parse().ok())
 }
+
+/// The host is killed while a program starts: its supervisor meets a closed socket before it can say that the program runs.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_starts_while_the_host_is_killed_does_not_stay() {
+    use std::io::{IoSlice, Write as _};
+    use std::os::fd::{AsFd as _, OwnedFd};
+    use std::os::unix::net::UnixStream;
+    use std::process::{Command, Stdio};
+
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let begun = folder.path().join("begun");
+    // It ignores everything that can be ignored, and so does what it starts.
+    let script = format!("trap '' TERM HUP INT; echo $$ > {0}.part; mv {0}.part {0}; (setsid sleep 600 &); sleep 600", begun.display());
+    for round in 0..10 {
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let nothing = std::fs::File::options().read(true).write(true).open("/dev/null").expect("it is there");
+        let streams = [nothing.as_fd(), nothing.as_fd(), nothing.as_fd()];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&streams)));
+        sendmsg(&ours, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::NOSIGNAL).expect("the streams are sent");
+        ours.write_all(&[0; 4]).expect("no plan of a sandbox is sent");
+        drop(ours);
+        let mut supervisor = Command::new(hermes_tests::binary())
+            .args(["supervise-program", "--", "/bin/sh", "sh", "-c", &script])
+            .env("OF_TEST", begun.display().to_string())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .expect("it starts");
+        supervisor.wait().expect("it ends");
+        let own = format!("OF_TEST={}", begun.display());
+        let left = std::fs::read_dir("/proc").into_iter().flatten().flatten().filter(|entry| {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == own.as_bytes())
+        });
+        let left: Vec<String> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        for pid in left.iter().filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?)) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        assert_eq!(left, Vec::<String>::new(), "round {round}");
+    }
+}

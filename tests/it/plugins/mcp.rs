@@ -319,7 +319,7 @@ fn servers_that_do_not_answer_cost_one_line_and_are_waited_for_once() {
     // Its list is kept, so that it does not matter how long its Python takes on a busy machine.
     home.hermes(&["mcp", "test", "fine"]).run().success();
     let output = home.hermes(&["-z", "go"]).run().success().says(&[
-        "the MCP servers `fixture`, `other` are left out of this session: it did not answer within 5 s",
+        "the MCP servers `fixture`, `other` are left out of this session: their lists of tools did not come within 5 s",
         "waiting up to 20 s for the first list of tools of `fixture`, `other`",
         "the MCP server `gone` is left out of this session: `no-such-program` cannot be started",
         "hermes mcp test fixture",

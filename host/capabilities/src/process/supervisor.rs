@@ -32,8 +32,10 @@ pub(super) const KILL: u8 = b'k';
 const STREAMS: usize = 3;
 /// How long the supervisor waits for processes that were killed. Some cannot end while the system works for them.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two rounds of killing.
+/// The pause between the first two rounds of killing. Each further one is twice as long.
 const ROUND: Duration = Duration::from_millis(5);
+/// The longest pause between two rounds.
+const LONGEST_ROUND: Duration = Duration::from_millis(80);
 /// How long the last child may take to be reaped after the program has ended, before others are looked for.
 const MOMENT: Duration = Duration::from_millis(3);
 
@@ -135,15 +137,19 @@ pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Resul
     // The streams must not stay open here.
     drop(command);
     let leader = i32::try_from(leader).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    // The number of a confined program means something else to the host.
-    tell(&format!("started {}\n", if confined { 0 } else { leader.as_raw_nonzero().get() }))?;
-
+    // From here on the program must not outlive this process. The host may be gone already, which `listen` then finds. The number of a confined
+    // program means something else to the host.
+    let _ = tell(&format!("started {}\n", if confined { 0 } else { leader.as_raw_nonzero().get() }));
     let (events, happened) = channel();
     let asked = events.clone();
-    std::thread::Builder::new().spawn(move || listen(&asked))?;
-    std::thread::Builder::new().spawn(move || reap(leader, &events))?;
-    let end = Supervised { leader, confined, happened, end: None, alone: false }.run();
-    match end {
+    let mut supervised = Supervised { leader, confined, happened, end: None, alone: false };
+    let thread = || std::thread::Builder::new();
+    let begun = thread().spawn(move || listen(&asked)).and_then(|_| thread().spawn(move || reap(leader, &events)));
+    if let Err(error) = begun {
+        supervised.kill();
+        return Err(error);
+    }
+    match supervised.run() {
         Some(end) => tell(&match (end.exit_status(), end.terminating_signal()) {
             (Some(code), _) => format!("exited {code}\n"),
             (None, Some(signal)) => format!("signal {signal}\n"),
@@ -240,19 +246,27 @@ impl Supervised {
     /// Kills all descendants, again and again, until none is left.
     fn kill(&mut self) {
         let until = Instant::now() + PATIENCE;
+        let mut pause = ROUND;
         while !self.alone && Instant::now() < until {
             // A stopped process cannot start others meanwhile.
             self.signal_all(Signal::STOP);
             self.signal_all(Signal::KILL);
-            loop {
-                match self.happened.recv_timeout(ROUND) {
+            let next = Instant::now() + pause;
+            while !self.alone {
+                match self.happened.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Ok(Event::Alone) => self.alone = true,
                     Ok(Event::Ended(end)) => self.end = Some(end),
-                    Ok(Event::Asked(_) | Event::Left) => continue,
-                    Err(_) => {}
+                    Ok(Event::Asked(_) | Event::Left) => {}
+                    // Without threads nothing happens.
+                    Err(RecvTimeoutError::Disconnected) => {
+                        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+                        break;
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
                 }
-                break;
             }
+            // Each round reads all processes of the machine. Many supervisors at once would keep it from ending those that were killed.
+            pause = (2 * pause).min(LONGEST_ROUND);
         }
     }
 
