@@ -272,7 +272,9 @@ fn too_slow(servers: &[String]) -> Option<Notice> {
         return Some(left_out(&McpError { server: first.clone(), cause }));
     }
     let (names, after) = (named(servers.iter().map(String::as_str)), limits::PATIENCE.as_secs());
-    let text = format!("the MCP servers {names} are left out of this session: their lists of tools did not come within {after} s");
+    let text = format!(
+        "the MCP servers {names} are left out of this session: their lists of tools did not come within {after} s"
+    );
     let fix = format!("the next session has the lists that arrive; `hermes mcp test {first}` waits longer for one");
     Some(Notice::new(text, fix))
 }

@@ -123,7 +123,10 @@ fn a_program_that_starts_while_the_host_is_killed_does_not_stay() {
     let folder = tempfile::tempdir().expect("a folder");
     let begun = folder.path().join("begun");
     // It ignores everything that can be ignored, and so does what it starts.
-    let script = format!("trap '' TERM HUP INT; echo $$ > {0}.part; mv {0}.part {0}; (setsid sleep 600 &); sleep 600", begun.display());
+    let script = format!(
+        "trap '' TERM HUP INT; echo $$ > {0}.part; mv {0}.part {0}; (setsid sleep 600 &); sleep 600",
+        begun.display()
+    );
     for round in 0..10 {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
         let nothing = std::fs::File::options().read(true).write(true).open("/dev/null").expect("it is there");
