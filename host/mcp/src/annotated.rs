@@ -127,11 +127,11 @@ fn written(value: &Value) -> Option<String> {
         _ => return None,
     };
     let is_blank = |end: Option<char>| matches!(end, Some(' ' | '\t'));
-    let is_plain = text.chars().all(|character| matches!(character, ' '..='~'))
-        && !is_blank(text.chars().next())
-        && !is_blank(text.chars().next_back())
-        && !(text.starts_with(ENCODED.0) && text.ends_with(ENCODED.1));
-    Some(if is_plain { text } else { format!("{}{}{}", ENCODED.0, STANDARD.encode(text), ENCODED.1) })
+    let needs_code = text.chars().any(|character| !matches!(character, ' '..='~'))
+        || is_blank(text.chars().next())
+        || is_blank(text.chars().next_back())
+        || text.starts_with(ENCODED.0) && text.ends_with(ENCODED.1);
+    Some(if needs_code { format!("{}{}{}", ENCODED.0, STANDARD.encode(text), ENCODED.1) } else { text })
 }
 
 #[cfg(test)]

@@ -119,7 +119,10 @@ pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Resul
                 drop((input, output, errors));
                 return first.wait();
             }
-            Err(error) => return tell(&format!("failed 0 no sandbox: {error}\n")),
+            Err(error) => {
+                tell(&format!("failed 0 no sandbox: {error}\n"));
+                return Ok(());
+            }
         },
     };
     let mut command = Command::new(program);
@@ -132,14 +135,17 @@ pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Resul
     command.process_group(0);
     let leader = match command.spawn() {
         Ok(child) => child.id(),
-        Err(error) => return tell(&format!("failed {} {error}\n", error.raw_os_error().unwrap_or_default())),
+        Err(error) => {
+            tell(&format!("failed {} {error}\n", error.raw_os_error().unwrap_or_default()));
+            return Ok(());
+        }
     };
     // The streams must not stay open here.
     drop(command);
     let leader = i32::try_from(leader).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     // From here on the program must not outlive this process. The host may be gone already, which `listen` then finds. The number of a confined
     // program means something else to the host.
-    let _ = tell(&format!("started {}\n", if confined { 0 } else { leader.as_raw_nonzero().get() }));
+    tell(&format!("started {}\n", if confined { 0 } else { leader.as_raw_nonzero().get() }));
     let (events, happened) = channel();
     let asked = events.clone();
     let mut supervised = Supervised { leader, confined, happened, end: None, alone: false };
@@ -157,12 +163,12 @@ pub fn serve(program: &OsStr, name: &OsStr, arguments: &[OsString]) -> io::Resul
         }),
         None => tell("signal 9\n"),
     }
+    Ok(())
 }
 
 /// Sends a line to the host. If the host is gone, nobody waits for it.
-fn tell(line: &str) -> io::Result<()> {
-    let sent = rustix::net::send(io::stdin(), line.as_bytes(), SendFlags::NOSIGNAL);
-    sent.map(drop).map_err(io::Error::from)
+fn tell(line: &str) {
+    let _ = rustix::net::send(io::stdin(), line.as_bytes(), SendFlags::NOSIGNAL);
 }
 
 fn listen(events: &Sender<Event>) {
