@@ -75,7 +75,8 @@ impl SkillGuard {
 
 /// The text of a skill for another agent: with its user's arguments, and the path of the skill's folder.
 pub fn filled_skill(text: &SkillText<'_>, arguments: &str) -> String {
-    arguments::substituted(text.content, arguments).replace(FOLDER, text.folder)
+    // Not behind the arguments, which are no part of the skill.
+    arguments::substituted(&text.content.replace(FOLDER, text.folder), arguments)
 }
 
 impl std::fmt::Debug for SkillGuard {

@@ -77,7 +77,10 @@ fn marked(schema: &Value) -> Result<Vec<Marked>, &'static str> {
 }
 
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Marked>) -> Result<(), &'static str> {
-    let properties = schema.get("properties").and_then(Value::as_object).filter(|_| path.len() < DEEPEST);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if path.len() >= DEEPEST {
+        return if schema.to_string().contains(MARK) { Err("is too deep") } else { Ok(()) };
+    }
     for (name, property) in properties.into_iter().flatten() {
         path.push(name.clone());
         if let Some(mark) = property.get(MARK) {
@@ -98,7 +101,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Marked>) -> R
 /// Whether there is a mark that is not on a way of `properties` alone.
 fn elsewhere(schema: &Value, is_on_way: bool, depth: usize) -> bool {
     if depth > 2 * DEEPEST {
-        return false;
+        return schema.to_string().contains(MARK);
     }
     let inside = |value: &Value, is_on_way| match value {
         Value::Object(_) => elsewhere(value, is_on_way, depth + 1),
@@ -184,6 +187,8 @@ mod tests {
     #[test]
     fn a_tool_with_a_mark_against_the_rules_is_left_out_and_named() {
         let text = |mark: Value| json!({"type": "string", "x-mcp-header": mark});
+        let inside = |inner: Value| json!({"type": "object", "properties": {"a": inner}});
+        let deep = tool(json!({"a": (0..40).fold(text(json!("A")), |inner, _| inside(inner))}));
         for odd in [
             tool(json!({"a": text(json!(""))})),
             tool(json!({"a": text(json!(7))})),
@@ -197,6 +202,7 @@ mod tests {
             tool(json!({"a": text(json!("A")), "b": text(json!("a"))})),
             tool(json!({"a": {"type": "array", "items": text(json!("A"))}})),
             tool(json!({"a": {"anyOf": [text(json!("A"))]}})),
+            deep.clone(),
             json!({"name": "t", "inputSchema": {"type": "object", "x-mcp-header": "A"}}),
             json!({"name": "t", "inputSchema": {"type": "object", "$defs": {"A": text(json!("A"))}}}),
         ] {

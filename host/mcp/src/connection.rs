@@ -150,6 +150,21 @@ fn listed(what: &str, mut entries: Vec<Value>, all: usize) -> Answer {
     Answer::of_text(list.to_string())
 }
 
+/// An entry of a list, or only its name if it has more parts than anything that is used.
+fn within_bounds(entry: Value) -> Value {
+    fn parts(value: &Value) -> usize {
+        match value {
+            Value::Array(entries) => 1 + entries.iter().map(parts).sum::<usize>(),
+            Value::Object(members) => 1 + members.values().map(parts).sum::<usize>(),
+            _ => 1,
+        }
+    }
+    match parts(&entry) > limits::PARTS {
+        true => json!({ "name": entry.get("name").filter(|name| name.is_string()), "inputSchema": "too large" }),
+        false => entry,
+    }
+}
+
 impl Connection {
     /// Starts or reaches the server, and greets it as the versions up to 2025-11-25 do, or as those since 2026-07-28 if the server speaks only
     /// them. `speaks_later` says that it did so before. `said` gets what a program writes to its standard error. The caller limits the time;
@@ -226,6 +241,7 @@ impl Connection {
         let (has_resources, has_prompts) = tokio::join!(self.has_resources(), self.has_prompts());
         let is_marked = self.has_later_rules() && matches!(self.definition.endpoint, Endpoint::Web(_));
         let against_rules = if is_marked { self.annotated.learn(&mut tools.entries) } else { Vec::new() };
+        tools.all -= against_rules.len();
         let mut listing = Listing::new(software, tools.entries, tools.all, &self.definition.tools);
         listing.left_out.extend(against_rules);
         listing.left_out.extend(tools.oddity);
@@ -269,7 +285,7 @@ impl Connection {
             pages.holds_for = pages.holds_for.into_iter().chain(holds).min();
             pages.all += entries.len();
             let room = most.saturating_sub(pages.entries.len());
-            pages.entries.extend(entries.into_iter().take(room));
+            pages.entries.extend(entries.into_iter().take(room).map(within_bounds));
             let next = page.get("nextCursor").filter(|cursor| cursor.is_string() || cursor.is_number()).map(words);
             let Some(next) = next.filter(|next| !next.is_empty()) else { break };
             if !cursors.insert(next.clone()) {
@@ -298,8 +314,8 @@ impl Connection {
     async fn ask_with_input(&self, request: impl Fn(Given) -> ClientRequest) -> Result<Value, Cause> {
         let mut given = Given::default();
         for round in 0..limits::ROUNDS {
-            let result = self.ask(request(given)).await?;
-            let wanted = if self.has_later_rules() { Wanted::of(&result) } else { None };
+            let mut result = self.ask(request(given)).await?;
+            let wanted = if self.has_later_rules() { Wanted::of(&mut result) } else { None };
             let Some(wanted) = wanted else { return Ok(result) };
             given = wanted.given(self.service.service(), round).await.map_err(Cause::Refused)?;
         }
@@ -347,6 +363,12 @@ impl Connection {
     async fn answer(&self, request: &Request) -> Result<Answer, Cause> {
         match request {
             Request::Tool(tool, arguments) => {
+                let in_headers = self.annotated.headers(tool, arguments);
+                if in_headers.iter().map(|(_, value)| value.len()).sum::<usize>() > limits::HEADERS {
+                    let why =
+                        format!("arguments that the server wants in headers have more than {} bytes", limits::HEADERS);
+                    return Err(Cause::Refused(why));
+                }
                 let result = self.ask_with_input(|given| {
                     let mut parameters = CallToolRequestParams::new(tool.clone()).with_arguments(arguments.clone());
                     (parameters.input_responses, parameters.request_state) = (given.responses, given.state);

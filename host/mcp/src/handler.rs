@@ -122,7 +122,8 @@ impl Handler {
                 Endpoint::Program(program) => program.confinement.writable.clone(),
                 Endpoint::Web(_) => Vec::new(),
             },
-            accepts_defaults: definition.accepts_defaults,
+            // Nobody knows whether a user sits where it asks.
+            accepts_defaults: definition.accepts_defaults && !definition.is_shared,
         }
     }
 

@@ -33,13 +33,16 @@ pub(crate) struct Given {
 
 impl Wanted {
     /// `None` if the result is one.
-    pub(crate) fn of(result: &Value) -> Option<Self> {
+    pub(crate) fn of(result: &mut Value) -> Option<Self> {
         if result.get("resultType").and_then(Value::as_str) != Some("input_required") {
             return None;
         }
-        let requests = result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
+        let requests = match result.get_mut("inputRequests").map(Value::take) {
+            Some(Value::Object(requests)) => requests.into_iter().collect(),
+            _ => Vec::new(),
+        };
         let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
-        Some(Self { requests: requests.into_iter().collect(), state })
+        Some(Self { requests, state })
     }
 
     /// Answers each request in its turn. The error says why one has no answer, which ends the call.

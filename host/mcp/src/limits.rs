@@ -42,6 +42,12 @@ pub const TEXT: usize = 1 << 20;
 pub const IMAGES: usize = 16;
 /// The most entries of a list of resources or prompts.
 pub const ENTRIES: usize = 500;
+/// The most parts of an entry of a list: values, and values in values. A larger one is left out before it takes memory.
+pub const PARTS: usize = 30_000;
+/// The most parts of one message, by the marks between them.
+pub const MESSAGE_PARTS: usize = 4_000_000;
+/// The most bytes of the arguments of a call that go into headers.
+pub const HEADERS: usize = 8 << 10;
 /// How often a server may answer one request with requests of its own.
 pub const ROUNDS: u32 = 10;
 /// The most requests in such an answer.
@@ -76,5 +82,11 @@ pub const LONGEST_REST: Duration = Duration::from_secs(60);
 pub const REQUEST: usize = 1 << 20;
 /// The most requests to Hermes as a server that are carried out, or whose answers are not read yet. Others wait unread.
 pub const REQUESTS: usize = 16;
+/// The most bytes of an address in a request to Hermes as a server.
+pub const ADDRESS: usize = 2 << 10;
+/// The most connections to Hermes as a server over HTTP. Further ones are closed at once.
+pub const CONNECTIONS: usize = 64;
+/// How long the head of a request over HTTP may take to come, and then its body.
+pub const ARRIVAL: Duration = Duration::from_secs(5);
 /// How long Hermes as a server may take for an answer.
 pub const ANSWER: Duration = Duration::from_secs(60);

@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value, json};
 use crate::bounded::Scan;
 use crate::error::line;
 use crate::joined;
+use crate::limits;
 
 /// The code of an error that says nothing of its own.
 const INTERNAL: i64 = -32_603;
@@ -25,6 +26,14 @@ pub(crate) fn messages(bytes: &[u8]) -> Vec<Value> {
 
 /// The messages in the text of one value: none if it is no message, and several if it is a batch.
 pub(crate) fn of_value(text: &str) -> Vec<Value> {
+    let parts = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).take(limits::MESSAGE_PARTS + 1).count();
+    if parts > limits::MESSAGE_PARTS {
+        // Each takes many times its bytes in memory.
+        let mut scan = Scan::default();
+        scan.feed(text.as_bytes());
+        let why = format!("it has more than {} values", limits::MESSAGE_PARTS);
+        return scan.answered().map(|id| unreadable(&own_id(id), &why)).into_iter().collect();
+    }
     let parsed = serde_json::from_str(text).or_else(|_| serde_json::from_str(&as_json(text)));
     match parsed {
         Ok(Value::Array(batch)) => batch.into_iter().filter_map(message).collect(),

@@ -302,6 +302,10 @@ impl ServerHandler for Desk {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if request.uri.len() > limits::ADDRESS {
+            let why = format!("the address has {} bytes; at most {} are allowed", request.uri.len(), limits::ADDRESS);
+            return Err(ErrorData::invalid_params(why, None));
+        }
         let text = within(self.offer.read(&request.uri)).await?;
         let text = text.map_err(|why| ErrorData::resource_not_found(why, Some(json!({ "uri": request.uri }))))?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri).with_mime_type(TEXT)]).into())
@@ -344,7 +348,11 @@ impl ServerHandler for Desk {
             let why = format!("the prompts have no argument `{}`; theirs is `{ARGUMENTS}`", within_name(other));
             return Err(ErrorData::invalid_params(why, None));
         }
-        let arguments = given.get(ARGUMENTS).and_then(Value::as_str).unwrap_or_default();
+        let arguments = match given.get(ARGUMENTS) {
+            None | Some(Value::Null) => "",
+            Some(Value::String(text)) => text,
+            Some(_) => return Err(ErrorData::invalid_params(format!("`{ARGUMENTS}` must be a text"), None)),
+        };
         let text = within(self.offer.prompt(&request.name, arguments)).await?;
         let text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())

@@ -250,6 +250,16 @@ fn another_hermes_reads_conversations_and_skills_over_http_with_the_token() {
     let (open, address) = over_http(&theirs, &["--open"]);
     open.wait_for_stderr("every user and every program of this machine can read your conversations");
     home.hermes(&["mcp", "add", "open", "--url", &address]).run().success().says(&["with 5 tools"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = theirs.path().join("mcp/serve.token");
+        let mode = |file: &std::path::Path| std::fs::metadata(file).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!(mode(&file), 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
+        let (warned, _) = over_http(&theirs, &[]);
+        warned.wait_for_stderr("other users of this machine can use the token");
+    }
     // A token of a few letters could be guessed.
     theirs.write("mcp/serve.token", "secret");
     theirs

@@ -64,6 +64,9 @@ async fn over_http(
         true => None,
         false => Some(token(&file).map_err(|error| unusable(&file, &error))?),
     };
+    if !is_open {
+        warn_of_readers(&file, console);
+    }
     let listened = async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         Ok((listener.local_addr()?, listener))
@@ -79,10 +82,23 @@ async fn over_http(
             format!("requests need the header `Authorization: Bearer TOKEN`, with the token in {}", file.display())
         }
     });
-    let served = hermes_mcp::serve_web(offer, listener, token).await;
-    served
-        .map(|()| ExitCode::SUCCESS)
-        .map_err(|error| Failure::new(Kind::General, "the server ended", error.to_string(), "start it again"))
+    match hermes_mcp::serve_web(offer, listener, token).await {}
+}
+
+/// Tells the user if others can read the token.
+fn warn_of_readers(file: &Path, console: Console) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(file).map_or(0, |found| found.permissions().mode());
+        if mode & 0o077 != 0 {
+            let file = file.display();
+            let fix = format!("run `chmod 600 {file}`, or remove the file and start again");
+            console.warning(&format!("other users of this machine can use the token in {file}: {fix}"));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (file, console);
 }
 
 /// The token in the file. The first server makes it, so that a client's configuration stays right.
@@ -94,8 +110,15 @@ fn token(file: &Path) -> io::Result<String> {
             getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
             let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             create_folder(file.parent().unwrap_or(Path::new(".")))?;
-            write_whole(file, format!("{token}\n").as_bytes())?;
-            return Ok(token);
+            // Another server may begin at the same moment: the first file stays.
+            let own = file.with_extension(format!("token-{}", std::process::id()));
+            write_whole(&own, format!("{token}\n").as_bytes())?;
+            let linked = std::fs::hard_link(&own, file);
+            std::fs::remove_file(&own)?;
+            match linked {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => read_text(file, TOKEN.0)?.trim().to_owned(),
+            }
         }
         Err(error) => return Err(error),
     };

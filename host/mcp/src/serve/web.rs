@@ -4,7 +4,9 @@
 //! Whoever asks has to know the token, because every user of the machine reaches a loopback address; and a page in a browser is refused by
 //! the names of its host and origin.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, HttpBody, to_bytes};
@@ -13,14 +15,17 @@ use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHEN
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-use super::{Desk, Offer, ServeError, standard_words};
-use crate::error::line;
+use super::{Desk, Offer, standard_words};
 use crate::limits;
 
 /// The path of the server's address.
@@ -31,6 +36,9 @@ const UNKNOWN_METHOD: i64 = -32_601;
 /// The most bytes of an answer whose words are looked at. Errors are short.
 const MOST_ERROR: usize = 64 << 10;
 
+/// The pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// What a request has to pass.
 struct Gate {
     token: Option<String>,
@@ -40,11 +48,7 @@ struct Gate {
 
 /// Answers programs of this machine at [`PATH`], until the future is dropped. With a token, each request has to carry it as
 /// `Authorization: Bearer TOKEN`.
-///
-/// # Errors
-///
-/// When the listener cannot be used any more.
-pub async fn serve_web(offer: Arc<dyn Offer>, listener: TcpListener, token: Option<String>) -> Result<(), ServeError> {
+pub async fn serve_web(offer: Arc<dyn Offer>, listener: TcpListener, token: Option<String>) -> Infallible {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -54,8 +58,28 @@ pub async fn serve_web(offer: Arc<dyn Offer>, listener: TcpListener, token: Opti
     let service = StreamableHttpService::new(desk, Arc::new(NeverSessionManager::default()), config);
     let gate = Arc::new(Gate { token, running: Semaphore::new(limits::REQUESTS) });
     let router = Router::new().route_service(PATH, service).route_layer(middleware::from_fn_with_state(gate, passed));
-    let served = axum::serve(listener, router).await;
-    served.map_err(|error| ServeError::Broken(line(&error.to_string())))
+    let room = Arc::new(Semaphore::new(limits::CONNECTIONS));
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            // The system has no more sockets, or the client is gone.
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // Anybody on this machine can connect. Too many are closed, and none may wait for ever with its request.
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(limits::ARRIVAL);
+            // How a connection ends is the client's matter.
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
 }
 
 /// A request behind the gate. Further ones wait while many are carried out.
@@ -65,9 +89,22 @@ async fn passed(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> 
                    that has it\n";
         return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], why).into_response();
     }
+    // It comes before it takes one of the places, so that a slow client keeps no other one waiting.
+    let (parts, body) = request.into_parts();
+    let body = match timeout(limits::ARRIVAL, to_bytes(body, limits::REQUEST)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let why =
+                format!("a request has at most {} bytes, and none that stops amid its body is read\n", limits::REQUEST);
+            return (StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
+        }
+        Err(_) => {
+            return (StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time\n").into_response();
+        }
+    };
     // The semaphore is never closed.
     let _running = gate.running.acquire().await;
-    worded(next.run(request).await).await
+    worded(next.run(Request::from_parts(parts, body.into())).await).await
 }
 
 /// Whether a request carries the token. The time that this takes says nothing about the token.
@@ -222,6 +259,42 @@ mod tests {
         ] {
             assert_eq!(post(address, &[ok, header], &list).await.0, status, "{header:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn clients_that_send_half_a_request_keep_no_other_one_waiting_for_long() {
+        let address = served(Some(SECRET)).await;
+        let right = format!("Bearer {SECRET}");
+        let mut waiting = Vec::new();
+        for at in 0..2 * limits::CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            // Half of a head, or a head with the token and the begin of a body.
+            let head = match at % 2 {
+                0 => String::new(),
+                _ => format!("Host: localhost\r\nAuthorization: {right}\r\nContent-Length: 9\r\n\r\n{{"),
+            };
+            let _ = stream.write_all(format!("POST /mcp HTTP/1.1\r\n{head}").as_bytes()).await;
+            waiting.push(stream);
+        }
+        let list = request("tools/list", &json!({}));
+        let until = tokio::time::Instant::now() + Duration::from_secs(300);
+        loop {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let text = format!(
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: {right}\r\nContent-Type: application/json\r\n\
+                 Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{list}",
+                list.len()
+            );
+            let _ = stream.write_all(text.as_bytes()).await;
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer).await;
+            if answer.starts_with(b"HTTP/1.1 200") {
+                break;
+            }
+            assert!(tokio::time::Instant::now() < until, "{}", String::from_utf8_lossy(&answer));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        drop(waiting);
     }
 
     #[tokio::test]
