@@ -1,5 +1,6 @@
 //! The one wasmtime engine of a process.
 
+use std::alloc::{Layout, handle_alloc_error};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use wasmtime::component::Linker;
-use wasmtime::{Config, Engine, OptLevel, RegallocAlgorithm};
+use wasmtime::{Config, Engine, OptLevel, OutOfMemory, RegallocAlgorithm};
 
 use crate::code_cache::{CodeCache, CodeFolder, Source};
 use crate::compiler::{Compiler, Manner, Progress};
@@ -49,7 +50,7 @@ impl Runtime {
     pub fn with(code: CodeFolder, compiler: Compiler) -> Self {
         let engine = engine();
         let mut linker = Linker::new(&engine);
-        imports::link(&mut linker).expect("no import is linked twice");
+        made(imports::link(&mut linker), "no import is linked twice");
         sweep(&code.path);
         let cache = CodeCache::new(code, &engine);
         let has_clock = start_ticker(&engine).is_ok();
@@ -135,7 +136,7 @@ impl Runtime {
     fn whole_linker(&self) -> &Linker<Context> {
         self.whole_linker.get_or_init(|| {
             let mut linker = self.linker.clone();
-            wasi::link_files_and_sockets(&mut linker).expect("no import is linked twice");
+            made(wasi::link_files_and_sockets(&mut linker), "no import is linked twice");
             linker
         })
     }
@@ -148,16 +149,27 @@ impl Runtime {
     }
 }
 
+/// What cannot fail, except for want of memory. wasmtime reports that; everywhere else it ends the process, and so it does here.
+fn made<T>(result: wasmtime::Result<T>, why: &str) -> T {
+    result.unwrap_or_else(|error| match error.downcast_ref::<OutOfMemory>() {
+        Some(lack) => {
+            let layout = Layout::from_size_align(lack.requested_allocation_size(), 1);
+            handle_alloc_error(layout.unwrap_or(Layout::new::<u8>()))
+        }
+        None => panic!("{why}: {error:#}"),
+    })
+}
+
 /// The engine that every process of this build uses, so that one process can map code that another compiled.
 pub(crate) fn engine() -> Engine {
-    Engine::new(&configuration()).expect("the configuration is sound for this processor")
+    made(Engine::new(&configuration()), "the configuration is sound for this processor")
 }
 
 /// The same engine, which compiles in the thread that asks it. The code is the same.
 pub(crate) fn of_one_thread() -> Engine {
     let mut config = configuration();
     config.parallel_compilation(false);
-    Engine::new(&config).expect("the configuration is sound for this processor")
+    made(Engine::new(&config), "the configuration is sound for this processor")
 }
 
 /// An engine that compiles in a fraction of the time, to slower code. [`engine`] loads this code: how far code was optimised does not
@@ -165,19 +177,19 @@ pub(crate) fn of_one_thread() -> Engine {
 pub(crate) fn draft(parallel: bool, functions: Option<Arc<Functions>>) -> Engine {
     let mut config = configuration();
     if let Some(functions) = functions {
-        config.enable_incremental_compilation(functions).expect("the compiler is part of this build");
+        made(config.enable_incremental_compilation(functions), "the compiler is part of this build");
     }
     config.cranelift_opt_level(OptLevel::None).cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     config.parallel_compilation(parallel);
-    Engine::new(&config).expect("the configuration is sound for this processor")
+    made(Engine::new(&config), "the configuration is sound for this processor")
 }
 
 /// An engine that compiles for every processor of this target. It cannot run code.
 pub(crate) fn baseline() -> Engine {
     let mut config = configuration();
     // With an explicit target, wasmtime does not probe this machine's processor for optional features.
-    config.target(TARGET).expect("wasmtime knows the target that it was built for");
-    Engine::new(&config).expect("the configuration is sound for this target")
+    made(config.target(TARGET), "wasmtime knows the target that it was built for");
+    made(Engine::new(&config), "the configuration is sound for this target")
 }
 
 pub(crate) fn configuration() -> Config {
