@@ -690,7 +690,7 @@ async fn sessions_share_a_server_if_the_user_allows_it() {
     fixture.seen.answers.lock().unwrap().push("main".to_owned());
     assert_eq!(text(&one, "ask").await, r#"{"action": "cancel"}"#);
     assert!(fixture.seen.questions.lock().unwrap().is_empty());
-    // The end of one session is no end of the server, and that of the last one is.
+    // The server ends with the last session that uses it.
     one.close().await;
     assert_eq!(text(&other, "echo").await, "");
     assert_eq!(count("input ended"), 0);

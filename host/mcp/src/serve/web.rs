@@ -1,8 +1,8 @@
 //! Hermes as a server over streamable HTTP, for programs of this machine.
 //!
-//! Each request stands alone, whatever the version of the protocol: no session is kept, so nothing of a client that went away stays.
-//! Whoever asks has to know the token, because every user of the machine reaches a loopback address; and a page in a browser is refused by
-//! the names of its host and origin.
+//! Each request stands alone, whatever the version of the protocol: the server keeps no session, so a client that goes away leaves nothing.
+//! Each request carries the token, because every user of the machine can reach a loopback address. Pages in a browser are refused by their
+//! `Host` and `Origin` headers.
 
 use std::convert::Infallible;
 use std::sync::Arc;

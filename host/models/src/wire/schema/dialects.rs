@@ -101,7 +101,7 @@ pub(crate) struct Row {
     pub(crate) deepest: Option<usize>,
 }
 
-/// Keywords that describe and constrain nothing. They may stand beside a choice.
+/// Keywords that only describe a value. A choice may have them, too.
 pub(super) const NOTES: &[&str] = &["title", "description", "default", "nullable", "$defs", "definitions"];
 
 /// Keywords that constrain a value. Where they have to be left out, the description says them.
@@ -269,7 +269,7 @@ const GEMINI: Row = Row {
 
 /// The source of `common/json-schema-to-grammar.cpp` as of 2026, and reported errors: `Pattern must start with '^' and end with '$'`,
 /// `failed to parse grammar` for escapes such as `\d` and for a repetition of 2,000, which counts what it repeats. It requires every
-/// property of the schemas in `allOf`, forgets what stands beside a choice, and reads a schema of any value as one of an object; earlier
+/// property of the schemas in `allOf`, ignores the keywords beside a choice, and reads a schema of any value as one of an object; earlier
 /// versions refuse a schema without a type (`Unrecognized schema`).
 const LLAMA_CPP: Row = Row {
     name: "llama.cpp",

@@ -238,7 +238,7 @@ impl Fit<'_> {
         Ok(self.row.single_types && without_null(members))
     }
 
-    /// Moves what stands beside a choice into it: objects become one object with the properties of all, as at the root, and other
+    /// Moves the keywords beside a choice into its branches: objects become one object with the properties of all, as at the root, and other
     /// schemas are completed one by one.
     fn alone(&mut self, members: &mut Map<String, Value>, keyword: &str) -> Result<(), Unfit> {
         let beside: Vec<String> = members.keys().filter(|key| *key != keyword && describes(key)).cloned().collect();
@@ -317,7 +317,7 @@ impl Fit<'_> {
             && let Some(Value::Array(kinds)) = members.get("type").cloned()
         {
             let mut others: Vec<Value> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
-            // A type of which no value is listed is none.
+            // Drop the types that no listed value has.
             let values = members.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
             let is_listed = |kind: &Value| values.iter().any(|value| is_of_type(value, kind));
             if others.iter().any(is_listed) {

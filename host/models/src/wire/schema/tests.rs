@@ -81,13 +81,13 @@ fn refused(row: &Row, root: &Value) -> Option<String> {
             let why = match keyword.as_str() {
                 _ if !row.takes(keyword) => "the keyword",
                 "$ref" if !row.follows(value.as_str().unwrap()) => "the reference",
-                "$ref" if row.references == References::Bare && schema.len() > 1 => "what stands beside the reference",
+                "$ref" if row.references == References::Bare && schema.len() > 1 => "keywords beside the reference",
                 _ if row.references == References::Direct
                     && schema.contains_key("$ref")
                     && dialects::RULES.contains(&keyword.as_str())
                     && keyword != "default" =>
                 {
-                    "what stands beside the reference"
+                    "keywords beside the reference"
                 }
                 "format" if row.formats.is_some_and(|formats| !formats.contains(&value.as_str().unwrap())) => {
                     "the format"
@@ -121,7 +121,7 @@ fn refused(row: &Row, root: &Value) -> Option<String> {
                     && describes
                     && !dialects::NOTES.contains(&keyword.as_str()) =>
                 {
-                    "what stands beside the choice"
+                    "keywords beside the choice"
                 }
                 _ if row.typed
                     && of_types.peek().is_some()
