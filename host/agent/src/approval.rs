@@ -25,8 +25,6 @@ pub(crate) use gate::{CallEffect, Gate, PluginGate, SessionRights, is_of_plan};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub(crate) use mode::SessionMode;
-pub use mode::{Mode, NoMode};
-pub use question::{Decision, FileChange, FileDeed, Objection, ProgramRun, Question, SamplingRequest, Subject};
 pub use rules::{ApprovalRules, Rule, RuleError, RuleLists, UnknownRule};
 
 /// Panics if a rule about one program covers a line that runs another one, too.

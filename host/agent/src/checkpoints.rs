@@ -5,15 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use hermes_capabilities::changes::{ChangeRecorder, Changes, PendingChange, RunningProgram};
 use hermes_capabilities::process::Run;
-use hermes_checkpoints::{
-    Changing, Limits, OnConflict, Places, Record, Recorder, Store, Turns, Undo, UndoError, Window,
-};
+use hermes_checkpoints::{Changing, Limits, Places, Record, Recorder, RelPath, Store, UndoError, Window};
 use hermes_conversation::{Draft, MessageId, SessionId, one_line_within};
 use hermes_diagnostic::Diagnose as _;
+use hermes_protocol::{Head, OnConflict, Problem, Turns, Undo, Unrestored};
 use hermes_session_store::Session;
 
 use crate::host::Host;
-use crate::problem::Problem;
 use crate::report::NoticeSender;
 
 /// The model gets at most this many names of files, and at most this many bytes of each.
@@ -135,6 +133,7 @@ impl Checkpoints {
     ) -> Result<Undo, Problem> {
         let (store, session, limits) =
             (Store::in_home(&host.home), session.to_string(), host.settings.checkpoints.limits);
+        let (turns, on_conflict) = (recorded_turns(turns), at_conflict(on_conflict));
         let open = self.get();
         let undone = blocking(move || {
             if let Some(open) = open {
@@ -143,7 +142,44 @@ impl Checkpoints {
             hermes_checkpoints::undo(&store, &session, turns, on_conflict, &limits)
         });
         let undone = undone.await.unwrap_or(Err(UndoError::Busy));
-        undone.map_err(|error| error.diagnose().into())
+        undone.map(undo_report).map_err(|error| error.diagnose().into())
+    }
+}
+
+/// The turns in the terms of the store of checkpoints.
+fn recorded_turns(turns: Turns) -> hermes_checkpoints::Turns {
+    match turns {
+        Turns::Last(count) => hermes_checkpoints::Turns::Last(count),
+        Turns::From(number) => hermes_checkpoints::Turns::From(number),
+    }
+}
+
+fn at_conflict(on_conflict: OnConflict) -> hermes_checkpoints::OnConflict {
+    match on_conflict {
+        OnConflict::Refuse => hermes_checkpoints::OnConflict::Refuse,
+        OnConflict::Skip => hermes_checkpoints::OnConflict::Skip,
+        OnConflict::Overwrite => hermes_checkpoints::OnConflict::Overwrite,
+    }
+}
+
+/// The result of an undo, as front ends get it.
+pub fn undo_report(undo: hermes_checkpoints::Undo) -> Undo {
+    let texts = |paths: Vec<RelPath>| paths.iter().map(ToString::to_string).collect();
+    let unrestored = |path: &RelPath, why: &str| Unrestored { path: path.to_string(), why: why.to_owned() };
+    let head = |head: hermes_checkpoints::Head| Head { branch: head.branch, commit: head.commit };
+    Undo {
+        turns: undo.turns,
+        words: undo.words,
+        restored: texts(undo.restored),
+        skipped: undo.skipped.iter().map(|conflict| unrestored(&conflict.path, conflict.cause.words())).collect(),
+        left: texts(undo.left),
+        unsaved: undo.unsaved.iter().map(|(path, why)| unrestored(path, why.why())).collect(),
+        kept_folders: texts(undo.kept_folders),
+        heads: undo.heads.map(|(before, after)| (head(before), head(after))),
+        programs: undo.programs,
+        more_programs: undo.more_programs,
+        unrecorded: undo.unrecorded,
+        outside: undo.outside.iter().map(|path| path.display().to_string()).collect(),
     }
 }
 

@@ -6,7 +6,6 @@
 mod compactor;
 mod memory;
 pub(crate) mod notify;
-pub(crate) mod outcome;
 mod ruler;
 mod target;
 #[cfg(test)]
@@ -16,7 +15,6 @@ pub use self::compactor::{
     Compacted, Compactor, Deferral, LEAST_MESSAGES, OnDeferral, Preview, Rules, STRIKES, heavy, reserve,
 };
 pub use self::notify::Notify;
-pub use self::outcome::{Compression, Outlook};
 pub use self::ruler::Ruler;
 pub(crate) use self::ruler::load_ruler;
 pub(crate) use self::ruler::store_ruler;

@@ -9,7 +9,6 @@ mod background;
 mod child;
 mod limits;
 mod report;
-mod status;
 mod tasks;
 
 use std::path::PathBuf;
@@ -22,7 +21,6 @@ use serde_json::json;
 
 pub(crate) use background::{Reports, settle};
 pub(crate) use limits::{Listing, ToolLimits};
-pub use status::TaskStatus;
 pub(crate) use tasks::Tasks;
 
 use crate::approval::Approvals;

@@ -11,7 +11,6 @@ hermes_diagnostic::codes! {
     pub mod codes {
         WORKSPACE = "session.workspace", Category::General, "the session's folder is gone";
         NO_VISION = "session.no-vision", Category::General, "the model reads no images";
-        EMPTY_MESSAGE = "session.empty-message", Category::General, "the message is empty";
         SKILL = "session.skill", Category::General, "the skill cannot be used";
         MESSAGE_TOO_LONG = "session.message-too-long", Category::General, "the message does not fit the model's window";
         WINDOW_FULL = "session.window-full", Category::Model, "the conversation does not fit the model's window";
@@ -21,17 +20,6 @@ hermes_diagnostic::codes! {
         APPROVALS = "session.approvals", Category::General, "the stored approvals cannot be used";
         RULE = "session.rule", Category::Configuration, "an entry below `approvals` is not a rule";
         HOOK = "session.hook", Category::Configuration, "an entry below `hooks` cannot be used";
-        BUSY = "session.busy", Category::General, "a turn or a compaction is running";
-        NOTHING_RUNS = "session.nothing-runs", Category::General, "no turn or compaction is running";
-        NOTHING_SAID = "session.nothing-said", Category::General, "the session has no message yet";
-        UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation does not contain the message";
-        NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be rewound";
-        UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the session has no question with this number";
-        UNKNOWN_TASK = "session.unknown-task", Category::General, "no delegated task with this number runs";
-        ANSWERED = "session.answered", Category::General, "the question has already been answered";
-        WITHDRAWN = "session.withdrawn", Category::General, "the call that needed the answer has ended";
-        WRONG_ANSWER = "session.wrong-answer", Category::General, "the answer does not fit the question";
-        CLOSED = "session.closed", Category::General, "the session was closed";
     }
 }
 
@@ -69,7 +57,7 @@ impl Diagnose for AgentError {
                 SENT,
                 Fix::words("`/help` lists the skills of this session").or("check it with `hermes doctor`"),
             ),
-            Self::EmptyMessage => (codes::EMPTY_MESSAGE, SENT, Fix::words("type a message")),
+            Self::EmptyMessage => (hermes_protocol::codes::EMPTY_MESSAGE, SENT, Fix::words("type a message")),
             // Not the message is too long: the prompt fills the window.
             Self::MessageTooLong { room, window, .. } if *room < window / 16 => (
                 codes::MESSAGE_TOO_LONG,
@@ -168,10 +156,10 @@ mod tests {
 
     use hermes_conversation::MessageId;
     use hermes_diagnostic::Diagnostic;
+    use hermes_protocol::{CommandError, QuestionId};
 
     use super::*;
     use crate::approval::{ApprovalRules, RuleLists};
-    use crate::{CommandError, QuestionId};
 
     #[test]
     fn every_code_has_an_error_with_a_cause_and_a_remedy() {

@@ -10,11 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hermes_conversation::{MessageId, SessionId};
 use hermes_diagnostic::{Fix, Notice};
+use hermes_protocol::{CallId, Epoch, Event, EventKind, Position, Snapshot, TurnNumber};
 use tokio::sync::watch;
-
-use crate::event::{Event, EventKind};
-use crate::id::{CallId, Epoch, Position, TurnNumber};
-use crate::snapshot::Snapshot;
 
 /// How many past events a session keeps for front ends that lag behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hermes_conversation::{ToolCall, Usage};
 use hermes_plugin_host::{Event, Hooks, ToolDone, ToolEvent, Verdict, model_answered};
+use hermes_protocol::Objection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::answer::Answer;
-use crate::approval::Objection;
 
 /// Most bytes of events that may wait for slow hooks while the model is asked again.
 const MOST_WAITING: usize = 4 << 20;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermes_capabilities::process::SandboxRules;
-use hermes_conversation::Model;
 use hermes_conversation::fence::Marks;
+use hermes_conversation::{Author, Model};
 use hermes_mcp::ServerDefinition;
 use hermes_models::{Effort, Logins, Prices, TtlChoice};
 use hermes_prompt::PlatformHint;
@@ -34,6 +34,8 @@ pub struct Settings {
     pub delegation: DelegationSettings,
     /// Whether the context engine is used. A full window is folded by the host's rules in any case.
     pub compression: bool,
+    /// Who writes the messages that name no author.
+    pub author: Option<Author>,
     /// The platform, such as `cli`.
     pub platform: String,
     /// Whether the process ends after one turn.

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use hermes_models::Effort;
+use hermes_protocol::Problem;
 
 use crate::host::Host;
-use crate::problem::Problem;
 
 /// A session's deviations from the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use hermes_conversation::MessageId;
 use hermes_diagnostic::{Action, Notice};
+use hermes_protocol::Status;
 use hermes_session_store::{ParentKind, Session};
 
 use crate::compaction::Compactor;
 use crate::error::AgentError;
-use crate::event::Status;
 use crate::front::Front;
 use crate::host::Host;
 use crate::journal::Journal;

@@ -24,12 +24,12 @@ use hermes_plugin_host::{
     CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
     Tools, budgeted,
 };
+use hermes_protocol::{EventKind, SamplingRequest};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::approval::{Gate, SamplingRequest};
-use crate::event::EventKind;
+use crate::approval::Gate;
 use crate::feed::Feed;
 use crate::host::Host;
 use crate::offer::OfferedServer;
@@ -37,9 +37,6 @@ use crate::shelf;
 
 /// How long the end of a single turn waits for lists that were never kept.
 const KEEPING: Duration = Duration::from_secs(20);
-
-/// What stands for the version of a server in questions, and in the list of approvals.
-pub const SERVER_VERSION: &str = "MCP";
 
 /// The servers of a session.
 pub(crate) struct McpServers {
@@ -495,9 +492,6 @@ type SharedGate = Arc<Mutex<Option<Arc<Gate>>>>;
 
 /// The models of the servers that may ask one, by server.
 type SharedModels = Arc<Mutex<HashMap<String, Arc<dyn Models>>>>;
-
-/// The task of requests of servers, for `auxiliary`, and the right to make them.
-pub(crate) const SAMPLING: &str = "sampling";
 
 /// What a server may want of its session.
 struct SessionFront {

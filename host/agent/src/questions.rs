@@ -4,14 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hermes_protocol::{CommandError, Decision, EventKind, Query, Question, QuestionEnd, QuestionId};
 use tokio::sync::{oneshot, watch};
 
-use crate::approval::question::{Decision, Question};
-use crate::command::CommandError;
-use crate::event::EventKind;
 use crate::feed::Feed;
-use crate::id::QuestionId;
-use crate::query::{Query, QuestionEnd};
 
 /// How long a question waits for a front end that can answer. Between two turns there may be none for a moment.
 const ATTENDANCE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermes_diagnostic::{Action, Notice};
 use hermes_plugin_host::services::{Level, Reporter};
+use hermes_protocol::EventKind;
 use serde_json::{Map, Value};
 
-use crate::event::EventKind;
 use crate::feed::Feed;
 use crate::log_file::{LogFile, MAX_SIZE};
 

@@ -3,11 +3,11 @@
 use hermes_conversation::Usage;
 use hermes_conversation::picture;
 use hermes_plugin_host::Moment;
+use hermes_protocol::{Compression, CompressionPreview, EventKind};
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{Compacted, Compression, LEAST_MESSAGES, Outlook, Preview, store_ruler};
+use crate::compaction::{Compacted, LEAST_MESSAGES, Preview, store_ruler};
 use crate::error::AgentError;
-use crate::event::EventKind;
 use crate::host::Host;
 use crate::live::Live;
 use crate::rebuild;
@@ -98,7 +98,11 @@ pub(crate) async fn compress(
 }
 
 /// `/compress --preview`: what a compaction would change, or why it would change nothing.
-pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -> Result<Outlook, Compression> {
+pub(crate) async fn preview(
+    host: &Host,
+    live: &mut Live,
+    focus: Option<&str>,
+) -> Result<CompressionPreview, Compression> {
     if let Some(skip_reason) = skip_reason(host, live) {
         return Err(skip_reason);
     }
@@ -108,7 +112,7 @@ pub(crate) async fn preview(host: &Host, live: &mut Live, focus: Option<&str>) -
         Ok(Ok(Some(Preview { reason, view, before, after }))) => {
             let conversation = live.log.journal.conversation();
             let changes = picture::compare(&conversation, live.log.journal.view(), &view);
-            Ok(Outlook { by: live.plugins.engine.name().to_owned(), reason, changes, before, after })
+            Ok(CompressionPreview { by: live.plugins.engine.name().to_owned(), reason, changes, before, after })
         }
         Ok(Ok(None)) => Err(Compression::Nothing),
         Ok(Err(refusal)) => {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_models::ModelError;
+use hermes_protocol::EventKind;
 
 use crate::compaction::load_ruler;
 use crate::error::AgentError;
-use crate::event::EventKind;
 use crate::host::Host;
 use crate::live::Live;
 use crate::outgoing::RequestSettings;

@@ -1,24 +1,20 @@
 //! The open sessions of one process.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermes_conversation::SessionId;
+use hermes_protocol::{Command, CommandError};
 
-use crate::command::{Command, CommandError};
-use crate::host_source::{Choice, HostSource};
-use crate::problem::Problem;
-use crate::session::{Begin, SessionHandle, SessionRules};
+use crate::session::SessionHandle;
 
 /// The number of an open session in this process. A new session has no other id yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpenNumber(pub u64);
 
-/// Opens sessions and keeps track of the open ones.
+/// Keeps track of the open sessions. Two openings of one stored session get the same session.
+#[derive(Default)]
 pub struct Sessions {
-    source: Arc<dyn HostSource>,
-    rules: SessionRules,
     open: Mutex<Open>,
 }
 
@@ -26,36 +22,40 @@ pub struct Sessions {
 struct Open {
     newest: u64,
     handles: HashMap<OpenNumber, SessionHandle>,
+    /// The stored sessions that are being opened.
+    opening: HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>,
 }
 
 impl Sessions {
-    /// Creates a registry without open sessions.
-    pub fn new(source: Arc<dyn HostSource>, rules: SessionRules) -> Self {
-        Self { source, rules, open: Mutex::default() }
-    }
-
     fn open_sessions(&self) -> MutexGuard<'_, Open> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.handles.retain(|_, handle| !handle.is_closed());
+        // Whoever waits for an opening holds a clone.
+        open.opening.retain(|_, opening| Arc::strong_count(opening) > 1);
         open
     }
 
-    /// Opens a session. For a stored session that is already open it returns a handle to the open one.
-    pub async fn open(&self, begin: Begin, choice: Choice, workspace: PathBuf) -> Result<SessionHandle, Problem> {
-        if let Begin::Resume(id) | Begin::Imported { session: id, .. } = &begin
-            && let Some(handle) = self.find(id)
-        {
-            return Ok(handle);
+    /// Opens a session with `open`. If the stored session `id` is open already, or another caller is opening it, the result is
+    /// that session and `true`, and `open` does not run.
+    pub async fn open<E>(
+        &self,
+        id: Option<&SessionId>,
+        open: impl Future<Output = Result<SessionHandle, E>>,
+    ) -> Result<(SessionHandle, bool), E> {
+        let opening = id.map(|id| Arc::clone(self.open_sessions().opening.entry(id.clone()).or_default()));
+        let _opening = match &opening {
+            Some(opening) => Some(opening.lock().await),
+            None => None,
+        };
+        if let Some(handle) = id.and_then(|id| self.find(id)) {
+            return Ok((handle, true));
         }
-        let host = self.source.host(&choice).await?;
-        let chosen = (Arc::clone(&self.source), choice);
-        let handle = SessionHandle::open(host, chosen, begin, workspace, self.rules).await;
-        let handle = handle.map_err(|error| Problem::from(&error))?;
+        let handle = open.await?;
         let mut open = self.open_sessions();
         open.newest += 1;
         let number = OpenNumber(open.newest);
         open.handles.insert(number, handle.clone());
-        Ok(handle)
+        Ok((handle, false))
     }
 
     /// The open sessions, in the order of opening.

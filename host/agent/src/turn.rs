@@ -12,19 +12,20 @@ use std::time::Instant;
 use hermes_conversation::fence::{self, Scrubber};
 use hermes_conversation::part::Reader;
 use hermes_conversation::render::Repairs;
-use hermes_conversation::{Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity};
+use hermes_conversation::{
+    Author, Draft, MessageId, Model, Part, Role, ToolCall, Usage, closing, render, tokens, validity,
+};
 use hermes_diagnostic::{Action, Notice};
 use hermes_models::{Delta, Finish, ModelError, Persistence, Reply, Request, ToolChoice, limit_below};
-use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Query};
+use hermes_plugin_host::{AssistDraft, Cause, Moment, OnFailure, Peer, Query};
+use hermes_protocol::{EventKind, TurnEnd, TurnNumber, UserMessage};
 use tokio_util::sync::CancellationToken;
 
 use crate::breaker::{Change, OpenBreaker};
 use crate::delegation::Reports;
 use crate::error::AgentError;
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
 use crate::host::Host;
-use crate::id::TurnNumber;
 use crate::live::Live;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
@@ -32,7 +33,7 @@ use crate::recall::Recall;
 use crate::serving::{Attempts, ServedModel};
 use crate::toolbox::result::result_limits;
 use crate::turn::budget::Budget;
-use crate::{assist, compaction, learned, memory, reload, room, serving, skills, without_tool};
+use crate::{assist, compaction, learned, memory, reload, room, sender, serving, skills, without_tool};
 
 /// How often a request is folded and sent again after the provider rejected it as too long.
 const MAX_OVERFLOWS: u32 = 3;
@@ -57,8 +58,7 @@ enum Replied {
 
 /// What the user says.
 pub(crate) struct Said {
-    pub(crate) text: String,
-    pub(crate) attached: Vec<Part>,
+    pub(crate) message: UserMessage,
     /// The skill that the text calls.
     pub(crate) skill: Option<String>,
 }
@@ -79,7 +79,7 @@ pub(crate) async fn run(
         live.front.feed.notice(notice);
     }
     live.log.close_open_turn().await?;
-    let text = message.text.clone();
+    let text = message.message.text.clone();
     let mut said = user_message(host, live, message, stop).await?;
     let told = live.front.checkpoints.tell_undone(&mut said).await;
     let room = result_limits(host.chain.window()).0;
@@ -112,9 +112,12 @@ pub(crate) async fn run(
 async fn user_message(
     host: &Host,
     live: &mut Live,
-    Said { text, attached, skill }: Said,
+    Said { message, skill }: Said,
     stop: &CancellationToken,
 ) -> Result<Draft, AgentError> {
+    let sender = sender::line(&message, &live.log.journal.conversation());
+    let UserMessage { text, attached, author, .. } = message;
+    let author = author.or_else(|| host.settings.author.clone());
     let Model { provider, name, .. } = &host.chain.now().model;
     let window = host.chain.window();
     let has_images = attached.iter().any(|part| matches!(part, Part::Image(_)));
@@ -141,6 +144,10 @@ async fn user_message(
         let called = live.plugins.toolbox.skills().called(skill, &text, &host.settings.marks).await;
         draft.sent = Some(called.map_err(|why| AgentError::Skill { skill: skill.clone(), why })?);
     }
+    if let Some(line) = sender {
+        draft.sent = Some(sender::before(draft.text_sent(), &line, &host.settings.marks));
+    }
+    draft.author.clone_from(&author);
     // The name of a skill says nothing about what the user wants to know.
     let asked = if skill.is_some() { skills::arguments_of(&text) } else { text.as_str() };
     let is_silent = asked.trim().is_empty();
@@ -150,8 +157,8 @@ async fn user_message(
     }
     let turn = live.log.journal.conversation().headers().last().map_or(0, |header| header.turn) + 1;
     let budget = memory::budget(window).min(room - size);
-    // No command names an author yet.
-    let query = Query { turn, author: None, text: asked.to_owned(), budget, extra: Vec::new() };
+    let author = author.map(|Author { id, name }| Peer { id, name, extra: Vec::new() });
+    let query = Query { turn, author, text: asked.to_owned(), budget, extra: Vec::new() };
     // Without text there is nothing to search for.
     let memories = if is_silent { &[] } else { live.plugins.memories.as_slice() };
     let now = live.log.clock.now();

@@ -5,10 +5,16 @@ use std::path::{Path, PathBuf};
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
 
 use crate::AppError;
+use crate::desk::Tenant;
 
 /// The path of the home folder. Creating a `Home` creates no files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home(PathBuf);
+pub struct Home {
+    /// The sessions, memories, data and logs.
+    path: PathBuf,
+    /// The configuration, the plugins and the logins: of a tenant, those of the owner.
+    shared: PathBuf,
+}
 
 impl Home {
     /// `$HERMES_HOME`, else `~/.hermes`.
@@ -21,62 +27,72 @@ impl Home {
         let user = || set("HOME").or_else(|| set("USERPROFILE"));
         let path = set("HERMES_HOME").or_else(|| user().map(|home| home.join(".hermes"))).ok_or(AppError::NoHome)?;
         let path = std::path::absolute(&path).map_err(|source| AppError::HomePath { path, source })?;
-        Ok(Self(path))
+        Ok(Self::at(&path))
     }
 
     /// The home at this path.
     pub fn at(path: &Path) -> Self {
-        Self(path.to_owned())
+        Self { path: path.to_owned(), shared: path.to_owned() }
+    }
+
+    /// The home of a tenant, in the folder `tenants` of its owner's home.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Self {
+        Self { path: self.shared.join("tenants").join(tenant.as_str()), shared: self.shared.clone() }
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    /// The path of the configuration, the plugins and the logins: the same, unless this is the home of a tenant.
+    pub fn shared(&self) -> &Path {
+        &self.shared
     }
 
     /// `config.yaml`.
     pub fn config(&self) -> PathBuf {
-        self.0.join("config.yaml")
+        self.shared.join("config.yaml")
     }
 
     /// `.env`.
     pub fn dotenv(&self) -> PathBuf {
-        self.0.join(".env")
+        self.shared.join(".env")
     }
 
     /// `auth.json`: logins whose access tokens are refreshed.
     pub fn auth(&self) -> PathBuf {
-        self.0.join("auth.json")
+        self.shared.join("auth.json")
     }
 
     /// `prices.json`: list prices of the user, which take precedence over the built-in ones.
     pub fn prices(&self) -> PathBuf {
-        self.0.join("prices.json")
+        self.shared.join("prices.json")
     }
 
     /// The folder of installed plugins.
     pub fn plugins(&self) -> PathBuf {
-        self.0.join("plugins")
+        self.shared.join("plugins")
     }
 
     /// The folder of the user's skills.
     pub fn skills(&self) -> PathBuf {
-        self.0.join("skills")
+        self.shared.join("skills")
     }
 
     /// What sources of skills contained when they were last fetched.
     pub fn skill_indexes(&self) -> PathBuf {
-        self.0.join("cache").join("skills")
+        self.shared.join("cache").join("skills")
     }
 
     /// The folder of logs.
     pub fn logs(&self) -> PathBuf {
-        self.0.join("logs")
+        self.path.join("logs")
     }
 
     /// The history of the chat's lines.
     pub fn history(&self) -> PathBuf {
-        self.0.join("history")
+        self.path.join("history")
     }
 
     /// A runtime that keeps compiled plugins in this home.
@@ -86,12 +102,12 @@ impl Home {
 
     /// Compiled plugins.
     pub fn code(&self) -> PathBuf {
-        self.0.join("cache").join("code")
+        self.shared.join("cache").join("code")
     }
 
     /// The key that authenticates compiled plugins. It lies outside the cache, so that a cache copied from elsewhere
     /// does not bring its own key.
     pub fn code_key(&self) -> PathBuf {
-        self.0.join("code.key")
+        self.shared.join("code.key")
     }
 }

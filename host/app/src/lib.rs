@@ -7,13 +7,13 @@
 
 mod bundled;
 mod chain;
+mod desk;
 mod diagnosis;
 pub mod doctor;
 mod embedding;
 mod ephemeral;
 mod error;
 mod home;
-mod launcher;
 mod learned;
 mod logins;
 pub mod operations;
@@ -27,11 +27,14 @@ pub mod skills;
 mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
+pub use desk::{
+    Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Tenant,
+    recovered_undos,
+};
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
 pub use hermes_diagnostic::{counted, grouped};
 pub use home::Home;
-pub use launcher::{Launch, Launcher, SessionChoice, recovered_undos};
 pub use logins::KnownLogin;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};

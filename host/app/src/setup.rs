@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::approval::{ApprovalRules, Listed, Mode, RuleLists, UnknownRule};
+use hermes_agent::approval::{ApprovalRules, Listed, RuleLists, UnknownRule};
 use hermes_agent::{
     AuxiliaryModels, Candidate, CheckpointSettings, Clock, DelegationSettings, HookEntry, PromptSettings, Room,
     SHELL_HOOKS, SearchSettings, ServedModel, Settings, ShelfSettings, ShellHook, SkillGuard, SkillSettings,
@@ -25,19 +25,21 @@ use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoic
 use hermes_plugin_host::services::{Random as _, SystemRandom};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
+use hermes_protocol::Mode;
 use hermes_runtime::{Compiler, Runtime};
 use hermes_store::Store;
 use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
+use crate::desk::Tenant;
 use crate::{AppError, Home, embedding, ephemeral, learned};
 
 /// Seconds for which unattended work tries again, if nothing is configured.
 const UNATTENDED: u64 = 300;
 
 /// The home folder, read once at the start of an operation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Setup {
     /// The home folder.
     pub home: Home,
@@ -52,7 +54,7 @@ pub struct Setup {
 }
 
 /// The model and the engine of the caller, which take precedence over the configuration.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub struct ModelChoice {
     /// The model's provider.
     pub provider: Option<String>,
@@ -113,6 +115,29 @@ impl Setup {
         self.home.runtime(self.compiler.clone())
     }
 
+    /// The home of a tenant: its sessions, memories and data are its own; configuration, plugins and logins are the owner's.
+    pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Self {
+        Self { home: self.home.of_tenant(tenant), ..self.clone() }
+    }
+
+    /// Opens the store of sessions, and creates it if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// When the home belongs to another program, or the store cannot be used.
+    pub fn store(&self) -> Result<Store, AppError> {
+        Ok(Store::open(self.home.path())?)
+    }
+
+    /// Opens the store of sessions to read it; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the home belongs to another program, or the store cannot be used.
+    pub fn store_to_read(&self) -> Result<Option<Store>, AppError> {
+        Ok(Store::open_read_only(self.home.path())?)
+    }
+
     /// Creates the home if it is missing, and makes sure that it belongs to this program.
     ///
     /// # Errors
@@ -120,7 +145,7 @@ impl Setup {
     /// When the home belongs to another program or cannot be written.
     pub fn own(&self) -> Result<(), AppError> {
         // Opening the store detects a home of another program.
-        Ok(Store::open(self.home.path()).map(drop)?)
+        self.store().map(drop)
     }
 
     /// The model of a session.
@@ -249,12 +274,12 @@ impl Setup {
         // Its name is free if the user wants an installed plugin in its place.
         let (fixed, replaced): (Vec<_>, Vec<_>) =
             names.partition(|name| settings.get(name).and_then(|own| own.source) != Some(PreferredSource::Installed));
-        Installer::new(self.home.path(), fixed).replacing(replaced)
+        Installer::new(self.home.shared(), fixed).replacing(replaced)
     }
 
     /// Installs skills into this home.
     pub fn skill_installer(&self) -> SkillInstaller {
-        SkillInstaller::new(self.home.path())
+        SkillInstaller::new(self.home.shared())
     }
 
     /// Judges the texts of skills before they are loaded.
@@ -307,7 +332,7 @@ impl Setup {
     /// When no model can be chosen.
     pub fn tool_room(&self, choice: &ModelChoice) -> Result<(Room, Route), AppError> {
         let mut route = self.route(choice)?;
-        if let Ok(Some(store)) = Store::open_read_only(self.home.path()) {
+        if let Ok(Some(store)) = self.store_to_read() {
             learned::apply(&store, &mut route);
         }
         let fallbacks = self.fallbacks(&route)?.routes;
@@ -321,6 +346,7 @@ impl Setup {
         let hint = settings.platform_hints.get(platform).and_then(Option::as_ref).map(Hint::parts).unwrap_or_default();
         Ok(Settings {
             max_turns: settings.agent.max_turns.get(),
+            author: None,
             delegation: delegation(&settings.delegation),
             compression: settings.compression.enabled,
             platform: platform.to_owned(),

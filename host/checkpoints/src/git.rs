@@ -34,12 +34,6 @@ impl Head {
         let commit = loose.map(|commit| commit.trim().to_owned()).or_else(|| packed(&common, name));
         Some(Self { branch: Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()), commit })
     }
-
-    /// The commit in a few digits.
-    pub fn short(&self) -> String {
-        let commit = self.commit.as_deref().unwrap_or("no commit");
-        commit.chars().filter(|character| !character.is_control()).take(10).collect()
-    }
 }
 
 fn read(path: &Path) -> Option<String> {

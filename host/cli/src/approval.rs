@@ -15,14 +15,14 @@ mod wording;
 
 use std::io::{self, IsTerminal, Write};
 
-use hermes_agent::approval::{Decision, Question};
-
 #[cfg(unix)]
 use self::foreign::Extent;
 #[cfg(unix)]
 use self::keys::{Key, Keys};
 #[cfg(unix)]
 use self::pager::Size;
+use hermes_protocol::{Decision, Question};
+
 use crate::console::{Console, Tone};
 use crate::signals::StopSwitch;
 #[cfg(unix)]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgGroup, Args, CommandFactory as _, Parser, Subcommand};
-use hermes_agent::approval::Mode;
 use hermes_config::most_similar;
+use hermes_protocol::Mode;
 
 use crate::failure::{Failure, Kind};
 use crate::import::ImportCommand;

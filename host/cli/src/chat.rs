@@ -9,14 +9,13 @@ mod skills;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hermes_agent::approval::Mode;
-use hermes_agent::{
-    Accepted, Begin, Command, CommandError, Compression, CompressionEnd, EventKind, SessionHandle, SessionRules,
-    TurnEnd,
-};
-use hermes_app::SessionChoice;
-use hermes_checkpoints::{OnConflict, Turns};
+use hermes_agent::SessionHandle;
+use hermes_app::{AppError, Beginning, Desk, Lifetime, Opened, SessionRequest};
 use hermes_conversation::{Message, Part, Role, SessionId};
+use hermes_protocol::{
+    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Mode, OnConflict, TurnEnd, Turns,
+    UserMessage,
+};
 
 use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
@@ -25,7 +24,7 @@ use crate::console::{Console, Tone};
 use crate::editor::{Input, Lines};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
-use crate::launch::{self, Launcher};
+use crate::launch;
 use crate::live::{CostOf, Live};
 use crate::screen::{Screen, Show, task_line};
 use crate::signals::CtrlC;
@@ -43,7 +42,9 @@ enum Next {
 }
 
 struct Chat {
-    launcher: Arc<Launcher>,
+    desk: Arc<Desk>,
+    /// What every session of the chat has in common.
+    request: SessionRequest,
     front: FrontEnd,
     person: Option<AtTerminal>,
     screen: Screen,
@@ -81,18 +82,17 @@ pub(crate) async fn run(
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
     let while_busy = setup.config.settings().input.while_busy;
     let person = approval::at_terminal(console, ctrl_c.switch());
-    let launcher = launch::launcher(setup, &session.model, false, verbose, console)?
-        .asking(person.is_some())
-        .in_mode(session.mode);
-    let launcher = Arc::new(launcher);
-    let mut choice = session.choice();
+    let request = launch::request(&session.model, Lifetime::UntilClosed)?;
+    let request = SessionRequest { mode: session.mode, can_ask: person.is_some(), ..request };
+    let desk = Arc::new(launch::desk(setup, &request, verbose, console)?);
+    let mut begin = session.choice();
     let (mut lines, completion) = (None, Completion::default());
     if session.chooses() {
         if !console.can_draw() {
             return Err(launch::no_session_named());
         }
-        let listed = conversations::resumable(&launcher, None)?;
-        let opened = open(&launcher, &completion, &ctrl_c, console)?;
+        let listed = conversations::resumable(&desk, None)?;
+        let opened = open(&desk, &completion, &ctrl_c, console)?;
         let picked = match (opened.live(), listed.is_empty()) {
             (Some(live), false) => conversations::pick(live, listed).await,
             _ => None,
@@ -102,30 +102,31 @@ pub(crate) async fn run(
             console.note("no conversation was chosen; `hermes` starts a new one");
             return Ok(Kind::General.into());
         };
-        choice = SessionChoice::Resume { id: picked.to_string(), branch: session.branch };
+        begin = Beginning::Resume { id: picked.to_string(), branch: session.branch };
         lines = Some(opened);
     }
-    let begin = launcher.choose(&choice)?;
+    let first = request.beginning(begin);
     // The question about an imported session is drawn, as the questions of the chat are.
-    if lines.is_none() && console.can_draw() && imported::is_asking(launcher.store(), &begin, session.imported)? {
-        lines = Some(open(&launcher, &completion, &ctrl_c, console)?);
+    if lines.is_none() && console.can_draw() && imported::is_asking(&desk, &first, session.imported)? {
+        lines = Some(open(&desk, &completion, &ctrl_c, console)?);
     }
     let live = lines.as_ref().and_then(Lines::live);
-    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref(), live).await?;
-    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, while_busy);
+    let first = imported::consent(&desk, first, session.imported, person.as_ref(), live).await?;
+    let mut front = FrontEnd::new(desk.session(&first).await?.session, while_busy);
     let mut lines = match lines {
         Some(lines) => lines,
-        None => open(&launcher, &completion, &ctrl_c, console)?,
+        None => open(&desk, &completion, &ctrl_c, console)?,
     };
     let at_terminal = lines.is_terminal();
     let live = lines.live().cloned();
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     if let Some(live) = &live {
-        screen.draw_on(live, cost_of(&launcher));
+        screen.draw_on(live, cost_of(&desk));
         front.draw_on(live);
     }
     let mut chat = Chat {
-        launcher,
+        desk,
+        request,
         front,
         person,
         screen,
@@ -213,11 +214,11 @@ pub(crate) async fn run(
 }
 
 /// Reads from the store what a session has cost.
-fn cost_of(launcher: &Arc<Launcher>) -> CostOf {
-    let launcher = Arc::clone(launcher);
+fn cost_of(desk: &Arc<Desk>) -> CostOf {
+    let desk = Arc::clone(desk);
     Box::new(move |session| {
         // It is read after each reply, and one session is read quickly.
-        let rows = tokio::task::block_in_place(|| launcher.store().usage(0, Some(session)));
+        let rows = tokio::task::block_in_place(|| desk.store().and_then(|store| Ok(store.usage(0, Some(session))?)));
         rows.inspect_err(|error| tracing::warn!(%error, "the cost of the session cannot be read"))
             .ok()
             .and_then(|rows| spending::known_cost(&rows))
@@ -225,8 +226,8 @@ fn cost_of(launcher: &Arc<Launcher>) -> CostOf {
 }
 
 /// Opens the terminal, or the pipe.
-fn open(launcher: &Launcher, completion: &Completion, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
-    let history = launcher.setup().home.history();
+fn open(desk: &Desk, completion: &Completion, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
+    let history = desk.setup().home.history();
     let opened = match console.can_draw() {
         true => Live::open(history, completion, ctrl_c).map(Lines::Live),
         false => Lines::open(history, completion).inspect(|lines| {
@@ -281,10 +282,10 @@ impl Chat {
 
     /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
     async fn show_recent(&mut self, session: SessionId) {
-        let launcher = Arc::clone(&self.launcher);
+        let desk = Arc::clone(&self.desk);
         let id = session.clone();
         // The session reads the same messages, and reports what it cannot read.
-        let read = tokio::task::spawn_blocking(move || launcher.store().conversation(&id));
+        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.conversation(&id)?));
         let Ok(Ok(messages)) = read.await else { return };
         let is_of_user = |message: &&Message| message.role == Role::User;
         let begin = messages.iter().enumerate().filter(|(_, message)| is_of_user(message)).map(|(at, _)| at);
@@ -454,7 +455,7 @@ impl Chat {
     }
 
     async fn turn_with(&mut self, text: &str, attached: Vec<Part>) {
-        self.say(Command::Say { text: text.to_owned(), attached }, text).await;
+        self.say(Command::Say(UserMessage { attached, ..text.into() }), text).await;
     }
 
     /// Sends a message, which begins with this text of the user.
@@ -581,16 +582,16 @@ impl Chat {
             self.console.warning(&format!("the conversation is empty, so there is nothing to {deed}"));
             return None;
         };
-        self.with_launcher(move |launcher| Ok(launcher.store().conversation(&session)?)).await
+        self.with_desk(move |desk| Ok(desk.store()?.conversation(&session)?)).await
     }
 
     /// Does something that blocks, and reports its failure.
-    async fn with_launcher<T: Send + 'static>(
+    async fn with_desk<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&Launcher) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Desk) -> Result<T, Failure> + Send + 'static,
     ) -> Option<T> {
-        let launcher = Arc::clone(&self.launcher);
-        match tokio::task::spawn_blocking(move || work(&launcher)).await {
+        let desk = Arc::clone(&self.desk);
+        match tokio::task::spawn_blocking(move || work(&desk)).await {
             Ok(Ok(done)) => Some(done),
             Ok(Err(failure)) => {
                 self.fail(&failure);
@@ -624,8 +625,8 @@ impl Chat {
             self.console.warning("the conversation is empty, so no file has changed");
             return;
         };
-        let store = hermes_checkpoints::Store::in_home(self.launcher.setup().home.path());
-        let read = move || hermes_checkpoints::diff(&store, session.as_str(), Turns::Last(turns));
+        let store = hermes_checkpoints::Store::in_home(self.desk.setup().home.path());
+        let read = move || hermes_checkpoints::diff(&store, session.as_str(), hermes_checkpoints::Turns::Last(turns));
         match tokio::task::spawn_blocking(read).await {
             Ok(Ok((_, text))) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
             Ok(Err(error)) => self.fail(&undo::failed_diff(&error)),
@@ -641,8 +642,9 @@ impl Chat {
             Err(error) => return self.fail(&error.into()),
         };
         let before = self.front.session().session();
-        match self.launcher.begin(Begin::Resume(child.clone()), SessionRules::SINGLE).await {
-            Ok(session) => {
+        let begin = Beginning::Resume { id: child.to_string(), branch: false };
+        match self.desk.session(&self.request.beginning(begin)).await {
+            Ok(Opened { session, .. }) => {
                 self.follow(session).await;
                 let before = before.map(|before| format!("; `hermes --resume {before}` resumes the original"));
                 let before = before.unwrap_or_default();
@@ -719,11 +721,11 @@ impl Chat {
             self.screen.line(Tone::Faint, "the conversation is empty, so it has used nothing");
             return;
         };
-        let launcher = Arc::clone(&self.launcher);
-        let read = tokio::task::spawn_blocking(move || launcher.store().usage(0, Some(&session)));
+        let desk = Arc::clone(&self.desk);
+        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.usage(0, Some(&session))?));
         match read.await {
             Ok(Ok(rows)) => {
-                let shown = spending::of_session(&rows, &self.launcher.setup().prices().0.as_of(), self.console);
+                let shown = spending::of_session(&rows, &self.desk.setup().prices().0.as_of(), self.console);
                 self.screen.line(Tone::Plain, shown.trim_end());
             }
             Ok(Err(error)) => self.fail(&error.into()),
@@ -732,8 +734,8 @@ impl Chat {
     }
 
     async fn new_session(&mut self) {
-        match self.launcher.begin(Begin::New, SessionRules::SINGLE).await {
-            Ok(session) => {
+        match self.desk.session(&self.request.beginning(Beginning::New)).await {
+            Ok(Opened { session, .. }) => {
                 self.follow(session).await;
                 self.ran.clear();
                 self.screen.line(Tone::Faint, "new conversation");

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hermes_agent::compaction::STRIKES;
-use hermes_agent::{Context, Outlook, Step};
+use hermes_agent::{Context, Step};
 use hermes_conversation::MessageRange;
 use hermes_conversation::picture::{Change, Made, Stretch};
+use hermes_protocol::CompressionPreview;
 use hermes_store::SqliteSessions;
 use serde_json::{Value, json};
 
@@ -381,7 +382,7 @@ fn views(steps: &[Step], console: Console) -> String {
 }
 
 /// The preview of `/compress`.
-pub(crate) fn outlook(outlook: &Outlook, console: Console) -> String {
+pub(crate) fn outlook(outlook: &CompressionPreview, console: Console) -> String {
     let change = |Change { stretch, before }: &Change| {
         let (before, after) = (grouped((*before).into()), grouped(stretch.tokens().into()));
         row(stretch, if before == after { after } else { format!("{before} -> {after}") })

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
+use hermes_agent::AgentError;
 use hermes_agent::approval::KeptError;
-use hermes_agent::{AgentError, CommandError, Problem};
 use hermes_app::AppError;
 use hermes_conformance::ConformanceError;
 use hermes_conversation::one_line;
@@ -15,6 +15,7 @@ use hermes_lab::LabError;
 use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_peer::PeerError;
 use hermes_plugin_host::PluginsError;
+use hermes_protocol::{CommandError, Problem};
 use hermes_store::{PortError, StoreError};
 
 use crate::wording;

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::approval::{Decision, Question};
-use hermes_agent::{
-    Accepted, Command, CommandError, Event, EventKind, Query, QuestionEnd, QuestionId, SessionHandle, Subscription,
-};
+use hermes_agent::{SessionHandle, Subscription};
 use hermes_config::WhileBusy;
+use hermes_protocol::{
+    Accepted, Command, CommandError, Decision, Event, EventKind, Query, Question, QuestionEnd, QuestionId,
+};
 use hermes_terminal::{Answer, Written, named_choice};
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +94,7 @@ impl<'a> Running<'a> {
         lines: &'a mut Typed,
     ) -> Self {
         let closes = *command == Command::Close;
-        let is_turn = matches!(command, Command::Say { .. } | Command::UseSkill { .. });
+        let is_turn = matches!(command, Command::Say(_) | Command::UseSkill { .. });
         Self {
             screen,
             person,

@@ -1,8 +1,8 @@
 //! Sessions from somebody's file: shows what the file decides, and asks which of it to use.
 
 use clap::ValueEnum;
-use hermes_agent::{AcceptedParts, Begin, suspicions};
-use hermes_store::{Session, Store};
+use hermes_agent::AcceptedParts;
+use hermes_app::{Desk, ImportedFolder, ImportedSession, SessionRequest};
 
 use crate::approval::{AtTerminal, Choice, drawn};
 use crate::failure::{Failure, Kind};
@@ -31,42 +31,35 @@ impl Parts {
     }
 }
 
-/// Whether the user must be asked before this beginning.
-pub(crate) fn is_asking(store: &Store, begin: &Begin, parts: Option<Parts>) -> Result<bool, Failure> {
-    match begin {
-        Begin::Resume(id) if parts.is_none() => Ok(store.session(id)?.imported),
-        _ => Ok(false),
-    }
+/// Whether the user must be asked before this session opens.
+pub(crate) fn is_asking(desk: &Desk, request: &SessionRequest, parts: Option<Parts>) -> Result<bool, Failure> {
+    Ok(parts.is_none() && desk.imported(request)?.is_some())
 }
 
 /// Adds what the user accepts if the session to resume is imported. Without an option and without a person, nothing is
 /// accepted. A terminal that is drawn draws the question.
-pub(crate) async fn begin(
-    store: &Store,
-    begin: Begin,
+pub(crate) async fn consent(
+    desk: &Desk,
+    request: SessionRequest,
     parts: Option<Parts>,
     person: Option<&AtTerminal>,
     live: Option<&Live>,
-) -> Result<Begin, Failure> {
-    let Begin::Resume(id) = begin else { return Ok(begin) };
-    let session = store.session(&id)?;
-    if !session.imported {
-        return Ok(Begin::Resume(id));
-    }
+) -> Result<SessionRequest, Failure> {
+    let Some(session) = desk.imported(&request)? else { return Ok(request) };
     let accepted = match (parts, person) {
         (Some(parts), _) => parts.accepted(),
         (None, Some(person)) => ask(&session, person, live).await?,
         (None, None) => AcceptedParts::default(),
     };
-    Ok(Begin::Imported { session: id, accepted })
+    Ok(SessionRequest { accepted, ..request })
 }
 
-async fn ask(session: &Session, person: &AtTerminal, live: Option<&Live>) -> Result<AcceptedParts, Failure> {
+async fn ask(session: &ImportedSession, person: &AtTerminal, live: Option<&Live>) -> Result<AcceptedParts, Failure> {
     let mut lines = vec![format!("session {} came from a file, which decides:", session.id)];
     lines.extend(described(session));
-    let (keys, answers): (&str, &[u8]) = match can_use_prompt(session) {
+    let (keys, answers): (&str, &[u8]) = match session.can_use_prompt() {
         true => ("use [b]oth  [f]older  [p]rompt  [n]either (enter)  [v]iew the prompt? ", b"bfp"),
-        false if session.frozen.is_some() => ("use its [f]older  [n]othing (enter)  [v]iew the prompt? ", b"f"),
+        false if session.prompt.is_some() => ("use its [f]older  [n]othing (enter)  [v]iew the prompt? ", b"f"),
         false => ("use its [f]older  [n]othing (enter)? ", b"f"),
     };
     let (answers, text) = ((answers, b'n'), prompt_text(session));
@@ -96,63 +89,51 @@ async fn ask(session: &Session, person: &AtTerminal, live: Option<&Live>) -> Res
     Ok(accepted.accepted())
 }
 
-fn can_use_prompt(session: &Session) -> bool {
-    session.frozen.as_ref().is_some_and(|frozen| suspicions(frozen).is_empty())
-}
-
 /// The folder and the prompt that the file of a session decides, one line each.
-pub(crate) fn described(session: &Session) -> Vec<String> {
-    let folder = &session.workspace;
-    let state = match std::fs::canonicalize(folder) {
-        _ if !folder.is_absolute() => "a relative path, which is not used".to_owned(),
-        Ok(real) if !real.is_dir() => "not a folder".to_owned(),
-        Ok(real) if real == *folder => "exists".to_owned(),
-        Ok(real) => format!("leads to {}", text::exact(&real.display().to_string())),
-        Err(_) => "does not exist here".to_owned(),
+pub(crate) fn described(session: &ImportedSession) -> Vec<String> {
+    let state = match &session.folder {
+        ImportedFolder::Relative => "a relative path, which is not used".to_owned(),
+        ImportedFolder::NoFolder => "not a folder".to_owned(),
+        ImportedFolder::Exists => "exists".to_owned(),
+        ImportedFolder::LeadsTo(real) => format!("leads to {}", text::exact(&real.display().to_string())),
+        ImportedFolder::Missing => "does not exist here".to_owned(),
     };
-    let mut lines = vec![format!("  folder  {} ({state})", text::exact(&folder.display().to_string()))];
-    let Some(frozen) = &session.frozen else {
+    let mut lines = vec![format!("  folder  {} ({state})", text::exact(&session.workspace.display().to_string()))];
+    let Some(prompt) = &session.prompt else {
         lines.push("  prompt  none".to_owned());
         return lines;
     };
-    let characters = counted(frozen.system_prompt.chars().count() as u64, "character");
-    let tools = counted(tool_names(&frozen.tools).len() as u64, "tool");
+    let characters = counted(prompt.chars().count() as u64, "character");
+    let tools = counted(session.tool_names().len() as u64, "tool");
     lines.push(format!("  prompt  {characters} and {tools}; `hermes prompt {} --text` shows it", session.id));
-    let suspicions = suspicions(frozen);
-    if !suspicions.is_empty() {
+    if !session.suspicions.is_empty() {
         lines.push(format!(
             "  scan    the prompt is not used: the scan for injected instructions found {}",
-            suspicions.join(", ")
+            session.suspicions.join(", ")
         ));
     }
     lines
 }
 
 /// The system prompt and the tools of a session.
-fn prompt_text(session: &Session) -> Vec<String> {
-    let Some(frozen) = &session.frozen else { return Vec::new() };
-    let tools = serde_json::from_str::<serde_json::Value>(&frozen.tools);
-    let tools = tools.map_or_else(|_| frozen.tools.clone(), |tools| text::json(&tools));
+fn prompt_text(session: &ImportedSession) -> Vec<String> {
+    let Some(prompt) = &session.prompt else { return Vec::new() };
+    let tools = serde_json::from_str::<serde_json::Value>(&session.tools);
+    let tools = tools.map_or_else(|_| session.tools.clone(), |tools| text::json(&tools));
     let heading = format!("tools ({} characters):", grouped(tools.chars().count() as u64));
-    let prompt = text::exact_lines(&frozen.system_prompt).into_iter();
+    let prompt = text::exact_lines(prompt).into_iter();
     prompt.chain([String::new(), heading]).chain(text::exact_lines(&tools)).collect()
-}
-
-fn tool_names(tools: &str) -> Vec<String> {
-    let tools: serde_json::Value = serde_json::from_str(tools).unwrap_or_default();
-    let tools = tools.as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool.pointer("/function/name")?.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use hermes_conversation::{Model, SessionId};
-    use hermes_store::{Frozen, Totals};
+    use hermes_store::{Frozen, Session, Totals};
 
     use super::*;
 
-    fn session(workspace: &str, prompt: &str) -> Session {
-        Session {
+    fn session(workspace: &str, prompt: &str) -> ImportedSession {
+        ImportedSession::of(&Session {
             id: SessionId("s".into()),
             source: "cli".into(),
             title: None,
@@ -170,7 +151,7 @@ mod tests {
             totals: Totals::default(),
             parent: None,
             imported: true,
-        }
+        })
     }
 
     #[test]

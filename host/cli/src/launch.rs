@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hermes_app::{Home, Launch, ModelChoice, SessionChoice};
-pub(crate) use hermes_app::{Launcher, Setup};
+pub(crate) use hermes_app::Setup;
+use hermes_app::{Beginning, Desk, Home, Lifetime, ModelChoice, SessionRequest};
 
 use crate::arguments::{ModelArguments, SessionArguments};
 use crate::compile;
@@ -39,25 +39,24 @@ pub(crate) fn setup_with_values(console: Console) -> Result<Setup, Failure> {
     Ok(setup)
 }
 
-/// Prepares sessions that work in the current folder.
-pub(crate) fn launcher(
-    setup: Setup,
-    model: &ModelArguments,
-    one_shot: bool,
-    verbose: u8,
-    console: Console,
-) -> Result<Launcher, Failure> {
+/// A request for a session in the current folder.
+pub(crate) fn request(model: &ModelArguments, lifetime: Lifetime) -> Result<SessionRequest, Failure> {
     let workspace = std::env::current_dir().map_err(|error| {
         let why = format!("the current folder is not available: {error}");
         Failure::new(Kind::General, "the session cannot start", why, "change to a folder that exists")
     })?;
-    let launch = Launch { choice: model.choice(), workspace, platform: PLATFORM.to_owned(), one_shot };
-    let launcher = Launcher::new(setup, launch, Arc::new(Terminal::new(console)))?;
-    let home = &launcher.setup().home;
+    Ok(SessionRequest { model: model.choice(), lifetime, ..SessionRequest::new(PLATFORM, workspace) })
+}
+
+/// A desk that can serve the request. Its log is begun.
+pub(crate) fn desk(setup: Setup, request: &SessionRequest, verbose: u8, console: Console) -> Result<Desk, Failure> {
+    let desk = Desk::new(setup, Arc::new(Terminal::new(console)));
+    desk.prepare(request)?;
+    let home = &desk.setup().home;
     if let Err(error) = logging::start(verbose, Some(home)) {
         console.warning(&format!("{} cannot be written: {error}", home.logs().display()));
     }
-    Ok(launcher)
+    Ok(desk)
 }
 
 impl ModelArguments {
@@ -83,11 +82,11 @@ impl SessionArguments {
     }
 
     /// The chosen session.
-    pub(crate) fn choice(&self) -> SessionChoice {
+    pub(crate) fn choice(&self) -> Beginning {
         match (&self.resume, self.continue_newest) {
-            (Some(id), _) => SessionChoice::Resume { id: id.clone(), branch: self.branch },
-            (None, true) => SessionChoice::Newest { branch: self.branch },
-            (None, false) => SessionChoice::New,
+            (Some(id), _) => Beginning::Resume { id: id.clone(), branch: self.branch },
+            (None, true) => Beginning::Newest { branch: self.branch },
+            (None, false) => Beginning::New,
         }
     }
 }

@@ -3,16 +3,17 @@
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermes_agent::{Command, CommandError, EventKind, SessionRules, TurnEnd};
+use hermes_app::{Carried, Desk, Lifetime, Opened, SessionRequest};
 use hermes_config::WhileBusy;
 use hermes_conversation::media::{MOST_BYTES, MediaError};
-use hermes_conversation::{Media, Part};
+use hermes_conversation::{Media, Part, SessionId};
 use hermes_private_files::read_regular;
+use hermes_protocol::{Command, CommandError, EventKind, TurnEnd, UserMessage};
 use serde_json::json;
 
+use crate::approval::AtTerminal;
 use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone, print};
 use crate::editor::{LARGEST_INPUT, TOO_LONG};
@@ -56,7 +57,7 @@ pub(crate) async fn answer(
     };
     let text = prompt(asked, piped.as_deref(), !images.is_empty())?;
     let images = images.iter().map(|file| image(file)).collect::<Result<Vec<_>, _>>()?;
-    let say = Command::Say { text, attached: images };
+    let say = UserMessage { attached: images, ..text.into() };
     let show = match form {
         Form::Text => Show::Answer,
         Form::Json => Show::Nothing,
@@ -76,13 +77,12 @@ pub(crate) async fn query(
     let setup = launch::read()?;
     let text = prompt(Some(text), None, false)?;
     let show = Show::Turn { reasoning: setup.config.settings().display.show_reasoning };
-    let say = Command::Say { text, attached: Vec::new() };
-    turn(setup, say, show, session, verbose, console, &ctrl_c).await
+    turn(setup, text.into(), show, session, verbose, console, &ctrl_c).await
 }
 
 async fn turn(
     setup: Setup,
-    say: Command,
+    say: UserMessage,
     show: Show,
     session: &SessionArguments,
     verbose: u8,
@@ -92,27 +92,23 @@ async fn turn(
     // A script reads the output, so Hermes asks no questions even on a terminal.
     let is_for_person = matches!(show, Show::Turn { .. });
     let person = if is_for_person { approval::at_terminal(console, ctrl_c.switch()) } else { None };
-    let launcher =
-        launch::launcher(setup, &session.model, true, verbose, console)?.asking(person.is_some()).in_mode(session.mode);
-    let launcher = Arc::new(launcher);
+    let request = launch::request(&session.model, Lifetime::OneTurn)?;
+    let request = SessionRequest { begin: session.choice(), mode: session.mode, can_ask: person.is_some(), ..request };
+    let desk = launch::desk(setup, &request, verbose, console)?;
     if session.chooses() {
         return Err(launch::no_session_named());
     }
-    let begin = launcher.choose(&session.choice())?;
-    let begin = imported::begin(launcher.store(), begin, session.imported, person.as_ref(), None).await?;
-    let mut front = FrontEnd::new(launcher.begin(begin, SessionRules::SINGLE).await?, WhileBusy::Queue);
+    let request = imported::consent(&desk, request, session.imported, person.as_ref(), None).await?;
     let mut screen = Screen::new(console, show, ctrl_c.switch());
     let begun = Instant::now();
-    let ended = {
-        let _during = ctrl_c.stops_the_turn();
-        front.run(say, &mut screen, person.as_ref(), ctrl_c.switch(), Typed::none()).await
+    let (id, ended) = match &person {
+        None => unattended(&desk, &request, say, &mut screen, ctrl_c).await?,
+        Some(person) => attended(&desk, &request, say, &mut screen, person, ctrl_c).await?,
     };
     let took = begun.elapsed();
     if is_for_person && let Ok(EventKind::TurnEnded { end: TurnEnd::Answered { .. }, status, .. }) = &ended {
         screen.line(Tone::Faint, &status::line(status));
     }
-    // An error only says that the session has already ended.
-    let _ = front.run(Command::Close, &mut screen, None, ctrl_c.switch(), Typed::none()).await;
     if screen.reader_gone() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -126,7 +122,7 @@ async fn turn(
         let report = json!({
             "answer": answer,
             "end": word,
-            "session": front.session().session().map(|session| session.to_string()),
+            "session": id.map(|id| id.to_string()),
             "model": status.model,
             "usage": {
                 "requests": used.requests, "input": used.input, "output": used.output,
@@ -140,6 +136,46 @@ async fn turn(
         print(&text::json(&report))?;
     }
     result
+}
+
+/// Carries the message out, and shows its events.
+async fn unattended(
+    desk: &Desk,
+    request: &SessionRequest,
+    say: UserMessage,
+    screen: &mut Screen,
+    ctrl_c: &CtrlC,
+) -> Result<(Option<SessionId>, Result<EventKind, CommandError>), Failure> {
+    let opened = desk.session(request).await?;
+    let _during = ctrl_c.stops_the_turn();
+    let stop = ctrl_c.switch().token();
+    let Carried { session, end } = opened.run(say, &stop, None, |event| screen.event(event)).await;
+    let ended = end.and_then(|end| end.event.ok_or(CommandError::Closed));
+    if ended.is_err() {
+        screen.end_turn();
+    }
+    Ok((session, ended))
+}
+
+/// Carries the message out before a person, who answers questions.
+async fn attended(
+    desk: &Desk,
+    request: &SessionRequest,
+    say: UserMessage,
+    screen: &mut Screen,
+    person: &AtTerminal,
+    ctrl_c: &CtrlC,
+) -> Result<(Option<SessionId>, Result<EventKind, CommandError>), Failure> {
+    let Opened { session, .. } = desk.session(request).await?;
+    let mut front = FrontEnd::new(session, WhileBusy::Queue);
+    let ended = {
+        let _during = ctrl_c.stops_the_turn();
+        front.run(Command::Say(say), screen, Some(person), ctrl_c.switch(), Typed::none()).await
+    };
+    let id = front.session().session();
+    // An error only says that the session has already ended.
+    let _ = front.run(Command::Close, screen, None, ctrl_c.switch(), Typed::none()).await;
+    Ok((id, ended))
 }
 
 /// The end of a turn: a word for programs, the answer or the summary, and the result of the command.

@@ -1,19 +1,20 @@
 //! `hermes prompt`: the system prompt of a session by tier and layer, and its difference from a prompt built now.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use hermes_agent::{Begin, Command, EventKind, Openings, SessionRules};
+use hermes_agent::Openings;
+use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
 use hermes_conversation::tokens;
 use hermes_models::{ToolNames, shown_tools};
 use hermes_prompt::SystemPrompt;
+use hermes_protocol::{Command, EventKind};
 use serde_json::{Value, json};
 
 use crate::arguments::{ModelArguments, PromptArguments};
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch::{self, Launcher};
+use crate::launch;
 use crate::table::{Align, Table};
 use crate::text::{self, grouped};
 use crate::wording;
@@ -27,13 +28,15 @@ pub(crate) async fn run(
     verbose: u8,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let launcher = Arc::new(launch::launcher(launch::read()?, model, true, verbose, console)?);
+    let request = launch::request(model, Lifetime::OneTurn)?;
+    let desk = launch::desk(launch::read()?, &request, verbose, console)?;
+    let store = desk.store()?;
     if let Some(id) = &arguments.rebuild {
-        return rebuild(&launcher, id, console).await;
+        return rebuild(&desk, request, id, console).await;
     }
     let wanted = arguments.diff.as_deref().or(arguments.id.as_deref());
-    let id = wanted.map(|id| launcher.store().resolve_session(id)).transpose()?;
-    let openings = hermes_agent::openings(&launcher.host()?, id.as_ref(), launcher.workspace().to_owned()).await?;
+    let id = wanted.map(|id| store.resolve_session(id)).transpose()?;
+    let openings = desk.openings(&request, id.as_ref()).await?;
     for notice in &openings.notices {
         console.note(&wording::notice(notice));
     }
@@ -52,7 +55,7 @@ pub(crate) async fn run(
         print(&text::json(&as_json(&shown.prompt, &shown.tools)))?;
     } else if arguments.text {
         let is_foreign = match &id {
-            Some(id) => launcher.store().session(id)?.imported,
+            Some(id) => store.session(id)?.imported,
             None => false,
         };
         let text = shown.prompt.text();
@@ -65,9 +68,10 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rebuild(launcher: &Arc<Launcher>, id: &str, console: Console) -> Result<ExitCode, Failure> {
-    let id = launcher.store().resolve_session(id)?;
-    let session = launcher.begin(Begin::Resume(id.clone()), SessionRules::SINGLE).await?;
+async fn rebuild(desk: &Desk, request: SessionRequest, id: &str, console: Console) -> Result<ExitCode, Failure> {
+    let begin = Beginning::Resume { id: id.to_owned(), branch: false };
+    let Opened { session, .. } = desk.session(&request.beginning(begin)).await?;
+    let id = session.session().map(|id| id.to_string()).unwrap_or_default();
     let mut events = session.subscribe(Some(&session.beginning()));
     let rebuilt = session.send(Command::RebuildPrompt).await;
     let closed = session.send(Command::Close).await;

@@ -5,8 +5,8 @@ mod lines;
 
 use std::io::{self, Write};
 
-use hermes_agent::{CallId, Status};
 use hermes_conversation::{SessionId, Usage};
+use hermes_protocol::{CallId, Status};
 use hermes_terminal::{are_lettered, choice_mark};
 
 use self::lines::quoted;

@@ -1,7 +1,6 @@
 //! The status line: model, engine, and how full the context window is.
 
-use hermes_agent::Status;
-use hermes_agent::approval::Mode;
+use hermes_protocol::{Mode, Status};
 use hermes_terminal::{Part, joined};
 
 use crate::text::{self, grouped};

@@ -1,7 +1,8 @@
 //! What an undo did and could not do, and diffs of files, as lines for the user.
 
-use hermes_checkpoints::{Record, Undo, UndoError};
+use hermes_checkpoints::{Record, UndoError};
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
+use hermes_protocol::Undo;
 
 use crate::console::{Console, Tone};
 use crate::failure::Failure;
@@ -33,11 +34,11 @@ pub(crate) fn lines(undo: &Undo) -> Vec<String> {
         }
     }
     if !undo.skipped.is_empty() {
-        let skipped = undo.skipped.iter().map(|skipped| format!("{} ({})", skipped.path, skipped.cause.words()));
+        let skipped = undo.skipped.iter().map(|skipped| format!("{} ({})", skipped.path, skipped.why));
         lines.push(format!("left as they are: {}", named(skipped)));
     }
     if !undo.unsaved.is_empty() {
-        let unsaved = undo.unsaved.iter().map(|(path, why)| format!("{path} ({})", why.why()));
+        let unsaved = undo.unsaved.iter().map(|unsaved| format!("{} ({})", unsaved.path, unsaved.why));
         lines.push(format!("not restored, because the content was not saved: {}", named(unsaved)));
     }
     if !undo.left.is_empty() {
@@ -61,7 +62,7 @@ pub(crate) fn lines(undo: &Undo) -> Vec<String> {
         ));
     }
     if !undo.outside.is_empty() {
-        let outside = undo.outside.iter().map(|path| path.display().to_string());
+        let outside = undo.outside.iter();
         lines.push(format!("not undone: changes outside of the workspace: {}", named(outside)));
     }
     for why in &undo.unrecorded {

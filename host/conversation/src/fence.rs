@@ -27,8 +27,12 @@ pub const SUBAGENT_RESULTS: &str = "subagent-results";
 /// The fence around the text of a skill that the user called.
 pub const LOADED_SKILL: &str = "loaded-skill";
 
+/// The fence around the name of a message's author.
+pub const MESSAGE_SENDER: &str = "message-sender";
+
 /// The names of all fences.
-const FENCES: [&str; 5] = [EARLIER_CONTEXT, MEMORY_CONTEXT, SAID_MEANWHILE, SUBAGENT_RESULTS, LOADED_SKILL];
+const FENCES: [&str; 6] =
+    [EARLIER_CONTEXT, MEMORY_CONTEXT, SAID_MEANWHILE, SUBAGENT_RESULTS, LOADED_SKILL, MESSAGE_SENDER];
 
 /// Draws the marks of fences. Clones share the source.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Identity of a message in the store. Ids grow in conversation order and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct MessageId(pub u64);
 
@@ -17,6 +18,7 @@ impl fmt::Display for MessageId {
 
 /// Identity of a session, such as `20261121_223301_9f3a1c`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SessionId(pub String);
 
@@ -53,6 +55,7 @@ impl fmt::Display for ViewId {
 ///
 /// Ids in between may belong to other conversations: a range names only what the conversation has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageRange {
     /// The lowest id.
     pub first: MessageId,

@@ -18,6 +18,7 @@ const LONGEST_ADDRESS: usize = 200;
 
 /// The hash of a blob's bytes, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BlobId(pub String);
 
@@ -41,6 +42,7 @@ impl fmt::Display for BlobId {
 
 /// A picture or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Media {
     /// The source of its bytes.
     #[serde(flatten)]
@@ -60,6 +62,7 @@ pub struct Media {
 
 /// The source of the bytes of a picture or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The store, by the hash of the content.
@@ -70,6 +73,7 @@ pub enum Source {
 
 /// Bytes in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Blob {
     /// The hash of the bytes.
     pub hash: BlobId,

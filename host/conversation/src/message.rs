@@ -49,6 +49,7 @@ pub struct ToolSchema {
 
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// Unique within its message.
     pub id: String,

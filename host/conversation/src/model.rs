@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A model and its window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Model {
     /// The provider's name in the configuration, such as `openrouter` or `offline`.
     pub provider: String,
@@ -15,6 +16,7 @@ pub struct Model {
 
 /// Tokens as the provider billed them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The whole prompt, its cached part included.
     pub input: u32,

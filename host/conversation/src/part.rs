@@ -12,6 +12,7 @@ use crate::{Media, ToolCall};
 
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Part {
     /// Text.
@@ -97,6 +98,7 @@ impl Part {
 
 /// The answer to one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolResult {
     /// The call.
     pub call_id: String,
@@ -123,6 +125,7 @@ fn is_false(value: &bool) -> bool {
 
 /// JSON of a provider, kept byte for byte: a signature, a redacted block, an encrypted item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProviderPayload {
     /// The provider that wrote it.
     pub provider: String,
@@ -175,6 +178,7 @@ impl Payloads {
 
 /// The author of a message in a conversation with several people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Author {
     /// Unique among the people of the conversation.
     pub id: String,
@@ -202,6 +206,7 @@ pub(crate) fn keep_for(parts: &mut Vec<Part>, reader: &Reader<'_>) -> Payloads {
 
 /// The bytes of a picture or file. `Debug` prints only their length.
 #[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub struct Bytes(pub Arc<[u8]>);
 
 impl fmt::Debug for Bytes {

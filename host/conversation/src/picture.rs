@@ -10,6 +10,7 @@ use crate::{Conversation, Item, MessageId, MessageRange, Summary, View, covers, 
 
 /// Who first put a summary into a view, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Made {
     /// The engine, or `host`.
     pub by: String,
@@ -19,6 +20,7 @@ pub struct Made {
 
 /// A part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Stretch {
     /// The list of tools.
     Tools {
@@ -184,6 +186,7 @@ impl Picture {
 
 /// A stretch of a new view, and what the old view has in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The stretch of the new view.
     pub stretch: Stretch,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A remedy. A terminal words it as a command, another front end may offer a button.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Action {
     /// Check the whole installation.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// The kind of a failure, as a script tells failures apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
     /// The reader of the output has gone. Nothing is wrong, and nobody reads a report.

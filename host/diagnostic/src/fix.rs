@@ -8,6 +8,7 @@ use crate::Action;
 
 /// One way out.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// An instruction in words, in the imperative: `free some space and try again`.
@@ -36,6 +37,7 @@ impl From<Action> for Step {
 
 /// What to do: the ways out, the best one first. Empty where nothing can be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Fix(Vec<Step>);
 

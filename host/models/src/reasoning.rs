@@ -2,9 +2,10 @@
 
 pub(crate) mod dial;
 mod echo;
-mod effort;
 pub(crate) mod switch;
+mod thinking;
 
 pub use echo::Echo;
 pub(crate) use echo::{CALLS_KEY, CONTENT_KEY, DETAILS_KEY, TEXT_KEY};
-pub use effort::{Effort, Thinking};
+pub use hermes_conversation::Effort;
+pub use thinking::Thinking;

@@ -1,75 +1,7 @@
 //! Tasks that a session's agent delegated, each to a session of its own.
 
-use hermes_conversation::{MessageId, SessionId};
-use serde::{Deserialize, Serialize};
-
-/// What became of a delegated task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DelegationState {
-    /// Other tasks run first.
-    Waiting,
-    /// Its session works.
-    Running,
-    /// Its session gave an answer.
-    Done,
-    /// Its session made all requests that it may make, and gave a summary.
-    OutOfBudget,
-    /// The model's output limit cut its last reply.
-    Cut,
-    /// The user stopped it.
-    Stopped,
-    /// It took longer than it may.
-    TimedOut,
-    /// An error ended it.
-    Failed,
-    /// Hermes ended while it ran.
-    Interrupted,
-}
-
-impl DelegationState {
-    const ALL: [Self; 9] = [
-        Self::Waiting,
-        Self::Running,
-        Self::Done,
-        Self::OutOfBudget,
-        Self::Cut,
-        Self::Stopped,
-        Self::TimedOut,
-        Self::Failed,
-        Self::Interrupted,
-    ];
-
-    /// The name under which a store keeps it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::OutOfBudget => "out-of-budget",
-            Self::Cut => "cut",
-            Self::Stopped => "stopped",
-            Self::TimedOut => "timed-out",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-
-    /// The state with this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-
-    /// Whether its session gave a text for whoever delegated it, whole or not.
-    pub fn has_answer(self) -> bool {
-        matches!(self, Self::Done | Self::OutOfBudget | Self::Cut)
-    }
-
-    /// Whether the task is over.
-    pub fn is_over(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running)
-    }
-}
+use hermes_conversation::{DelegationState, MessageId, SessionId};
+use serde::Serialize;
 
 /// A task that a session's agent delegated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

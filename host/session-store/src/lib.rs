@@ -21,9 +21,10 @@ mod store;
 pub mod title;
 mod view;
 
-pub use delegation::{Delegation, DelegationState};
+pub use delegation::Delegation;
 pub use diagnosis::codes;
 pub use error::{AdapterError, SessionError, StoreError};
+pub use hermes_conversation::DelegationState;
 pub use lease::Lease;
 pub use outbox::{Delivery, QueueState, QueuedTurn};
 pub use prompt::{Frozen, PromptNumber};

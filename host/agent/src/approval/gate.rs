@@ -12,19 +12,20 @@ use hermes_conversation::ToolCall;
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Effect, Fault, FaultKind, Identity};
+use hermes_protocol::{
+    Decision, FileChange, Mode, Objection, ProgramRun, Question, SAMPLING, SERVER_VERSION, SamplingRequest, Subject,
+};
 
 use super::beside::RunningCalls;
 use super::code;
 use super::command;
 use super::kept::Kept;
 use super::line::Line;
-use super::mode::{Mode, SessionMode};
+use super::mode::SessionMode;
 use super::pattern::{self, Pattern};
-use super::question::{Decision, FileChange, Objection, ProgramRun, Question, SamplingRequest, Subject};
 use super::right::Right;
 use super::rules::{ApprovalRules, Commands, UNCONFINED, Verdict};
 use super::variable::is_about_output;
-use crate::mcp::{SAMPLING, SERVER_VERSION};
 use crate::offer::Consent;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
@@ -332,7 +333,7 @@ impl Gate {
                 pattern: pattern.map(|pattern| pattern.to_string()),
                 rule: asked,
                 exact: is_exact,
-                ..ProgramRun::from(run)
+                ..question::program_run(run)
             })),
         };
         self.pass(question, rights, attended).await
@@ -443,7 +444,7 @@ impl Gate {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
             subject: Subject::File(Box::new({
-                let mut shown = FileChange::from(change);
+                let mut shown = question::file_change(change);
                 shown.because.extend(rule);
                 shown
             })),
@@ -482,7 +483,7 @@ impl Gate {
         let shown = FileChange {
             because: note.into_iter().chain([why]).collect(),
             is_ordinary: false,
-            ..FileChange::from(change)
+            ..question::file_change(change)
         };
         let question =
             Question { plugin: plugin.name, version: plugin.version, subject: Subject::File(Box::new(shown)) };

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use hermes_protocol::SAMPLING;
+
 use super::line::{Line, Unreadable, Word};
 use super::pattern::{self, Pattern};
 use super::right::Right;
-use crate::mcp::SAMPLING;
 use crate::toolbox::{HOST, OwnTools};
 
 /// The lists. `deny` wins over `ask`, and `ask` over `allow`.

@@ -11,11 +11,9 @@ use hermes_capabilities::process::{Confinement, Places, Run, SandboxMode};
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{Effect, Identity};
+use hermes_protocol::{CommandError, EventKind, Query, QuestionEnd};
 
-use crate::command::CommandError;
-use crate::event::EventKind;
 use crate::feed::{Feed, FeedLimits, Subscription};
-use crate::query::{Query, QuestionEnd};
 use crate::questions::Questions;
 use crate::report::NoticeSender;
 
@@ -208,7 +206,7 @@ async fn an_approval_of_a_shell_holds_for_exactly_the_command_that_was_shown() {
     }
     // A link does not hide a shell.
     let hidden = Run { real: PathBuf::from("/bin/dash"), ..run("tool") };
-    assert!(ProgramRun::from(&hidden).exact && !ProgramRun::from(&run("git")).exact);
+    assert!(program_run(&hidden).exact && !program_run(&run("git")).exact);
 }
 
 #[tokio::test(start_paused = true)]
@@ -443,7 +441,7 @@ async fn a_refusal_hands_over_what_to_do_instead() {
     let (runner, git) = (identity("runner"), run("git"));
     let mut asking = Box::pin(fixture.gate.program(&runner, &git, true));
     assert!(tokio::time::timeout(Duration::from_secs(1), asking.as_mut()).await.is_err());
-    let question = crate::id::QuestionId(1);
+    let question = hermes_protocol::QuestionId(1);
     fixture.questions.decide(question, Decision::Deny, Some("use `ls`".to_owned())).unwrap();
     let refused = asking.await.unwrap_err();
     assert!(refused.text.ends_with("answers:\nuse `ls`") && refused.by == Refusal::User, "{}", refused.text);

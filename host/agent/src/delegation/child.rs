@@ -1,6 +1,5 @@
 //! One delegated task: it waits for its turn, works in a session of its own, and ends with an outcome in any case.
 
-use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,21 +7,21 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use hermes_conversation::{SessionId, one_line_within};
 use hermes_prompt::PlatformHint;
+use hermes_protocol::{Command, EventKind, TurnEnd};
 use hermes_session_store::{Delegation, DelegationState};
 use tokio_util::sync::CancellationToken;
 
 use super::{Parent, TaskStatus, ToolLimits, report};
-use crate::command::Command;
-use crate::event::{EventKind, TurnEnd};
 use crate::front::Front;
 use crate::host_source::Choice;
+use crate::one_command::{CommandEnd, CutOff};
 use crate::session::SessionHandle;
 
 /// The front end of delegated sessions, for the store and the prompt.
 const PLATFORM: &str = "subagent";
 /// The most bytes of a goal in a line.
 const SHOWN_GOAL: usize = 80;
-/// How long a stopped session may take to store how far it came.
+/// How long the session of a task may take to close.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Why a task that ran when its session was closed has no result.
 pub(super) const INTERRUPTED: &str = "Hermes ended while it ran";
@@ -149,42 +148,14 @@ impl Job {
             return Ended::cut(DelegationState::Stopped);
         }
         let mut events = handle.subscribe(Some(&handle.beginning()));
-        if let Err(refused) = handle.send(Command::Say { text: self.message(), attached: Vec::new() }).await {
-            return Ended::failed(refused);
-        }
-        let after = |time: Option<Duration>| async move {
-            match time {
-                Some(time) => tokio::time::sleep(time).await,
-                None => pending().await,
-            }
-        };
-        let mut deadline = Box::pin(after(self.parent.settings.child_timeout));
-        let mut cut = None;
-        loop {
-            let why = tokio::select! {
-                biased;
-                event = events.next() => match event.as_deref().map(|event| &event.kind) {
-                    Some(EventKind::TurnEnded { end, .. }) => match cut {
-                        // What it said before it was cut off is no answer.
-                        Some(state) => return Ended::cut(state),
-                        None => return end.clone().into(),
-                    },
-                    Some(EventKind::Ended) | None => return Ended::failed("its session was closed"),
-                    Some(kind) => {
-                        line.event(kind);
-                        continue;
-                    }
-                },
-                () = self.stop.cancelled(), if cut.is_none() => DelegationState::Stopped,
-                () = &mut deadline => match cut {
-                    None => DelegationState::TimedOut,
-                    Some(state) => return Ended::cut(state),
-                },
-            };
-            cut = Some(why);
-            deadline = Box::pin(after(Some(PATIENCE)));
-            // Refused only if the turn has already ended.
-            let _ = handle.send(Command::Stop).await;
+        let (say, most) = (Command::Say(self.message().into()), self.parent.settings.child_timeout);
+        let ended = handle.carry_out(say, &mut events, &self.stop, most, |event| line.event(&event.kind)).await;
+        match ended {
+            Err(refused) => Ended::failed(refused),
+            Ok(CommandEnd { cut: Some(CutOff::Stopped), .. }) => Ended::cut(DelegationState::Stopped),
+            Ok(CommandEnd { cut: Some(CutOff::TimedOut), .. }) => Ended::cut(DelegationState::TimedOut),
+            Ok(CommandEnd { event: Some(EventKind::TurnEnded { end, .. }), .. }) => end.into(),
+            Ok(_) => Ended::failed("its session was closed"),
         }
     }
 

@@ -1,15 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use hermes_conversation::Usage;
+use hermes_protocol::{Command, CommandError, Decision, Mode, Query, QuestionEnd, QuestionId, Status, TurnEnd};
 use proptest::prelude::*;
 
 use super::*;
-use crate::approval::Mode;
-use crate::approval::question::Decision;
-use crate::command::{Command, CommandError};
-use crate::event::{Status, TurnEnd};
-use crate::id::QuestionId;
-use crate::query::{Query, QuestionEnd};
 
 const SMALL: FeedLimits = FeedLimits { events: 4, bytes: 1 << 20 };
 
@@ -140,7 +135,7 @@ fn events_and_commands_survive_serialisation() {
     let json = serde_json::to_string(&*snapshot).unwrap();
     assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), *snapshot, "{json}");
     for command in [
-        Command::Say { text: "hi".to_owned(), attached: Vec::new() },
+        Command::Say("hi".into()),
         Command::Steer { text: "shorter".to_owned() },
         Command::Stop,
         Command::Decide { question: QuestionId(3), decision: Decision::Session, instead: None },

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
+use hermes_protocol::{Accepted, Command, CommandError, CompressionEnd, EventKind, Mode, Problem, Status, UserMessage};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::approval::Mode;
-use crate::command::{Accepted, Command, CommandError};
 use crate::context::Context;
-use crate::event::{CompressionEnd, EventKind, Status};
 use crate::front::Front;
 use crate::host_source::Choice;
 use crate::offer::Offer;
-use crate::problem::Problem;
 use crate::session::core::Core;
 use crate::skills::SkillCommands;
 use crate::turn::Said;
@@ -113,16 +110,19 @@ impl Actor {
         inbox.status = core.status();
         let stop = CancellationToken::new();
         match command {
-            Command::Say { text, attached } if text.trim().is_empty() && attached.is_empty() => {
+            Command::Say(said) if said.text.trim().is_empty() && said.attached.is_empty() => {
                 answer(reply, Err(CommandError::EmptyMessage));
             }
+            Command::Say(UserMessage { reply_to: Some(message), .. }) if !core.has_message(message) => {
+                answer(reply, Err(CommandError::UnknownMessage { message }));
+            }
             Command::UseSkill { text, .. } if text.trim().is_empty() => answer(reply, Err(CommandError::EmptyMessage)),
-            Command::Say { .. } | Command::UseSkill { .. } => {
+            Command::Say(_) | Command::UseSkill { .. } => {
                 answer(reply, Ok(Accepted::default()));
                 inbox.front.steering.open();
                 let said = match command {
-                    Command::UseSkill { skill, text } => Said { text, attached: Vec::new(), skill: Some(skill) },
-                    Command::Say { text, attached } => Said { text, attached, skill: None },
+                    Command::UseSkill { skill, text } => Said { message: text.into(), skill: Some(skill) },
+                    Command::Say(message) => Said { message, skill: None },
                     _ => return,
                 };
                 let end = inbox.attend(&stop, name, core.turn(said, &stop)).await;

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermes_conversation::SessionId;
+use hermes_protocol::{Command, EventKind};
 use hermes_store::{Layout, Session, Trust};
 use serde_json::{Value, json};
 
 use super::testing::{Process, say};
 use super::{Begin, SessionRules};
-use crate::command::Command;
-use crate::event::EventKind;
 use crate::feed::FeedLimits;
 use crate::imported::AcceptedParts;
 

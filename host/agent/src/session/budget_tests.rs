@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use hermes_conversation::Model;
+use hermes_protocol::{Command, EventKind, TurnEnd};
 use hermes_store::{NewSession, Parent, ParentKind};
 
 use super::testing::{Process, from_here, say, turn_end, until};
 use super::tests::assert_valid;
-use crate::command::Command;
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -101,7 +100,7 @@ async fn a_stop_during_the_summary_keeps_the_received_text() {
     let process = Process::new();
     let session = process.open(Begin::New, RULES).await;
     let mut events = from_here(&session);
-    session.send(Command::Say { text: "toil and hang".to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say("toil and hang".into())).await.unwrap();
     until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
+use hermes_protocol::{Command, Decision, EventKind, TurnEnd};
+
 use super::testing::{Process, from_here, say, turn_end, until};
 use super::tests::assert_valid;
-use crate::approval::Decision;
-use crate::command::Command;
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -67,7 +66,7 @@ async fn a_call_that_asks_the_user_runs_beside_no_other() {
     let _attending = session.attend();
     let mut events = from_here(&session);
     let text = "calls: look 1, wipe 2, look 3".to_owned();
-    session.send(Command::Say { text, attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say(text.into())).await.unwrap();
     let asked = until(&mut events, |kind| matches!(kind, EventKind::Asked { .. })).await;
     let EventKind::Asked { question, .. } = asked.kind else { unreachable!() };
     assert_eq!(process.seen.take_calls(), ["begin look 1", "end look 1"]);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use hermes_conversation::Model;
 use hermes_plugin_host::{Cause, Fault, FaultKind, Moment, Start};
+use hermes_protocol::Command;
 use hermes_store::{NewSession, Parent, ParentKind};
 
 use super::testing::{Process, ScriptedMemory, from_here, say};
-use crate::command::Command;
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_checkpoints::{OnConflict, Turns, Undo};
 use hermes_conversation::{MessageId, Model, SessionId};
 use hermes_models::Effort;
+use hermes_protocol::{
+    CommandError, Compression, CompressionPreview, EventKind, OnConflict, Problem, Status, TurnEnd, Turns, Undo,
+};
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::command::CommandError;
-use crate::compaction::{Compression, LEAST_MESSAGES, Outlook};
+use crate::compaction::LEAST_MESSAGES;
 use crate::context::{Context, Working};
 use crate::error::AgentError;
-use crate::event::{EventKind, Status, TurnEnd};
 use crate::feed::About;
 use crate::front::Front;
 use crate::host::Host;
@@ -26,7 +26,6 @@ use crate::live::Live;
 use crate::live::log::SessionLog;
 use crate::mcp::McpServers;
 use crate::offer::{Offer, skills_of_new};
-use crate::problem::Problem;
 use crate::project_files::protect_imports;
 use crate::session::Begin;
 use crate::skills::SkillCommands;
@@ -178,7 +177,8 @@ impl Core {
     fn publish_opened(&self) {
         let Status { messages, .. } = self.status();
         let (model, engine) = (self.host.model.clone(), self.host.engine.clone());
-        self.front.feed.publish(EventKind::Opened { model, engine, messages });
+        let protocol = hermes_protocol::VERSION.to_owned();
+        self.front.feed.publish(EventKind::Opened { protocol, model, engine, messages });
     }
 
     /// Protects and reads the context files of a workspace, and starts to connect to the MCP servers, unless that has happened. Call it
@@ -316,7 +316,10 @@ impl Core {
     }
 
     /// What [`Core::compress`] would change, or why it would change nothing.
-    pub(super) async fn preview(&mut self, focus: Option<&str>) -> Result<Result<Outlook, Compression>, Problem> {
+    pub(super) async fn preview(
+        &mut self,
+        focus: Option<&str>,
+    ) -> Result<Result<CompressionPreview, Compression>, Problem> {
         self.wake(false).await.map_err(|error| Problem::from(&error))?;
         Ok(match &mut self.state {
             State::Awake(live) => room::preview(&self.host, live, focus).await,
@@ -406,6 +409,15 @@ impl Core {
                 self.front.feed.notice(line);
             }
             self.told_effort = Some(wanted);
+        }
+    }
+
+    /// Whether the conversation has this message.
+    pub(super) fn has_message(&self, id: MessageId) -> bool {
+        match &self.state {
+            State::Awake(live) => live.log.journal.conversation().get(id).is_some(),
+            State::Idle(log) => log.journal.conversation().get(id).is_some(),
+            _ => false,
         }
     }
 

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use hermes_conversation::Model;
 use hermes_plugin_host::{Cause, Fault, FaultKind};
+use hermes_protocol::{Command, EventKind, TurnEnd};
 use hermes_store::{NewSession, Parent, ParentKind, QueueState, QueuedTurn};
 
 use super::testing::{Process, ScriptedMemory, from_here, say, turn_end, until};
-use crate::command::Command;
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -226,11 +225,11 @@ async fn a_turn_that_the_user_stopped_is_delivered_with_a_mark_and_what_the_mode
     let process = Process::with_memory(&memory);
     let session = process.open(Begin::New, RULES).await;
     let mut events = from_here(&session);
-    session.send(Command::Say { text: "hang".to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say("hang".into())).await.unwrap();
     until(&mut events, |kind| matches!(kind, EventKind::Text { .. })).await;
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);
-    session.send(Command::Say { text: "call stuck".to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say("call stuck".into())).await.unwrap();
     until(&mut events, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
     session.send(Command::Stop).await.unwrap();
     assert_eq!(turn_end(&mut events).await, TurnEnd::Interrupted);

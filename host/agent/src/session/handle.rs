@@ -5,26 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::SessionId;
+use hermes_protocol::{Accepted, Command, CommandError, Position, Problem, Snapshot, Status};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::approval::SessionMode;
-use crate::command::{Accepted, Command, CommandError};
 use crate::context::Context;
 use crate::error::AgentError;
-use crate::event::Status;
 use crate::feed::{FeedLimits, Subscription};
 use crate::front::Front;
 use crate::host::Host;
 use crate::host_source::{Choice, HostSource};
-use crate::id::Position;
 use crate::offer::Offer;
-use crate::problem::Problem;
 use crate::questions::Attendance;
 use crate::session::Begin;
 use crate::session::actor::{Actor, Message};
 use crate::session::core::Core;
 use crate::skills::SkillCommands;
-use crate::snapshot::Snapshot;
 
 /// The size of the command queue. Further senders wait.
 const QUEUE_SIZE: usize = 32;

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hermes_conversation::MessageId;
+use hermes_protocol::{Command, CommandError, EventKind};
 
 use super::testing::{Process, ScriptedMemory, from_here, say, until};
-use crate::command::{Command, CommandError};
-use crate::event::EventKind;
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionHandle, SessionRules};
 

@@ -21,22 +21,20 @@ use hermes_plugin_host::{
     OfferedSchema, OnFailure, Outcome, Output, PlanRequest, PluginsError, Pressure, Progress, Serving, SessionInfo,
     SessionPlugins, Skill, SkillDocument, Skills, Start, Surroundings, Timing, Tool, Tools,
 };
+use hermes_protocol::{Command, Event, EventKind, Problem, TurnEnd};
 use hermes_store::{SqliteSessions, Store};
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
-use crate::command::Command;
 use crate::delegation::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
-use crate::event::{Event, EventKind, TurnEnd};
 use crate::feed::Subscription;
 use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
-use crate::problem::Problem;
 use crate::serving::{ModelChain, ModelRests, ServedModel};
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -531,6 +529,7 @@ impl HostSource for Process {
             engine,
             settings: Settings {
                 max_turns: 8,
+                author: None,
                 delegation: DelegationSettings { max_iterations: 2, ..DelegationSettings::default() },
                 tool_owners: std::collections::BTreeMap::new(),
                 compression: true,
@@ -562,7 +561,7 @@ impl HostSource for Process {
 /// Sends a message and waits for the end of the turn.
 pub(super) async fn say(session: &SessionHandle, text: &str) -> TurnEnd {
     let mut events = from_here(session);
-    session.send(Command::Say { text: text.to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say(text.into())).await.unwrap();
     turn_end(&mut events).await
 }
 

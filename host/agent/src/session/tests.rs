@@ -7,21 +7,18 @@ use std::time::{Duration, Instant};
 
 use hermes_conversation::{MessageId, Part, render, validity};
 use hermes_plugin_host::Skill;
+use hermes_protocol::{CallId, Command, CommandError, Decision, EventKind, Position, QuestionId, TurnEnd};
 
 use super::testing::{DEADLINE, Process, from_here, say, turn_end, until};
-use crate::approval::Decision;
-use crate::command::{Command, CommandError};
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::{FeedLimits, Subscription};
 use crate::host_source::Choice;
-use crate::id::{CallId, Position, QuestionId};
 use crate::session::{Begin, SessionHandle, SessionRules};
 use crate::sessions::Sessions;
 
 const RULES: SessionRules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(3_600) };
 
 fn command(text: &str) -> Command {
-    Command::Say { text: text.to_owned(), attached: Vec::new() }
+    Command::Say(text.into())
 }
 
 fn answered(text: &str) -> TurnEnd {
@@ -492,14 +489,42 @@ async fn before_the_first_message_skills_are_listed_without_the_tools_unless_one
     assert_eq!((listed().await, catalogs()), (vec!["brew".to_owned(), "pour".to_owned()], 1));
 }
 
+async fn opened(process: &Arc<Process>, sessions: &Sessions, rules: SessionRules) -> SessionHandle {
+    let open = async { Ok::<_, CommandError>(process.open(Begin::New, rules).await) };
+    sessions.open(None, open).await.unwrap().0
+}
+
+#[tokio::test]
+async fn openings_of_one_stored_session_get_the_same_session() {
+    let process = Process::new();
+    let first = process.open(Begin::New, RULES).await;
+    assert_eq!(say(&first, "hello").await, answered("done"));
+    let id = first.session().unwrap();
+    first.send(Command::Close).await.unwrap();
+    let sessions = Sessions::default();
+    let openings = std::sync::atomic::AtomicUsize::new(0);
+    let open = || async {
+        openings.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, CommandError>(process.open(Begin::Resume(id.clone()), RULES).await)
+    };
+    let both = tokio::join!(sessions.open(Some(&id), open()), sessions.open(Some(&id), open()));
+    let ((one, one_joined), (other, other_joined)) = (both.0.unwrap(), both.1.unwrap());
+    assert_eq!((one_joined, other_joined, openings.load(Ordering::SeqCst)), (false, true, 1));
+    assert_eq!(one.beginning(), other.beginning());
+    // A closed session is opened again.
+    one.send(Command::Close).await.unwrap();
+    let (again, joined) = sessions.open(Some(&id), open()).await.unwrap();
+    assert!(!joined && again.beginning() != one.beginning());
+    sessions.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_sessions_run_beside_streams_hanging_plugins_and_open_questions() {
     let process = Process::new();
-    let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
-    let sessions = Sessions::new(source, SessionRules { idle_after: Duration::from_millis(200), ..RULES });
+    let (sessions, rules) = (Sessions::default(), SessionRules { idle_after: Duration::from_millis(200), ..RULES });
     let mut handles = Vec::new();
     for _ in 0..200 {
-        handles.push(sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap());
+        handles.push(opened(&process, &sessions, rules).await);
     }
     assert_eq!(sessions.list().len(), 200);
     let attending: Vec<_> = handles.iter().map(SessionHandle::attend).collect();
@@ -589,20 +614,19 @@ fn resident() -> u64 {
 async fn an_idle_session_takes_little_memory_and_wakes_quickly() {
     const SESSIONS: u64 = 200;
     let process = Process::new();
-    let source = Arc::clone(&process) as Arc<dyn crate::host_source::HostSource>;
     let rules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_millis(50) };
-    let sessions = Sessions::new(source, rules);
+    let sessions = Sessions::default();
     // The first sessions fill the shared pools and caches.
     let mut handles = Vec::new();
     for _ in 0..20 {
-        let session = sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap();
+        let session = opened(&process, &sessions, rules).await;
         assert_eq!(say(&session, "hello").await, answered("done"));
         handles.push(session);
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before = resident();
     for _ in 0..SESSIONS {
-        let session = sessions.open(Begin::New, Choice::default(), process.workspace()).await.unwrap();
+        let session = opened(&process, &sessions, rules).await;
         assert_eq!(say(&session, "hello").await, answered("done"));
         handles.push(session);
     }

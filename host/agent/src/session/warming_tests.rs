@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::{Model, SessionId, Usage};
+use hermes_protocol::{Command, EventKind};
 use hermes_store::{NewSession, RequestRecord};
 
 use super::testing::{LONG, Process, from_here, say, turn_end, until};
-use crate::command::Command;
-use crate::event::EventKind;
 use crate::feed::FeedLimits;
 use crate::session::{Begin, SessionRules};
 use crate::warming::WARMING;
@@ -71,7 +70,7 @@ async fn a_session_without_commands_is_kept_warm_and_does_not_become_idle() {
     assert_eq!(requests[0], requests[1]);
     assert_eq!(warmings(&process, &session.session().unwrap()), 1);
     let mut events = from_here(&session);
-    session.send(Command::Say { text: "back".to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say("back".into())).await.unwrap();
     let told = until(&mut events, |kind| matches!(kind, EventKind::Notice { .. })).await;
     let EventKind::Notice { text, .. } = &told.kind else { unreachable!() };
     assert!(text.starts_with("1 request to keep the conversation"), "{text}");
@@ -86,7 +85,7 @@ async fn a_session_is_kept_warm_while_a_tool_takes_long() {
     let session = process.open(Begin::New, RULES).await;
     say(&session, "hello").await;
     const { assert!(LONG.as_secs() > DUE.as_secs()) };
-    session.send(Command::Say { text: "calls: note 300".to_owned(), attached: Vec::new() }).await.unwrap();
+    session.send(Command::Say("calls: note 300".into())).await.unwrap();
     tokio::time::sleep(LONG + Duration::from_secs(20)).await;
     // The request for the call, the warming, and the request with the result.
     assert_eq!(caps(&process), [None, None, Some(1), None], "{:?}", process.log(&session));

@@ -6,11 +6,11 @@
 use hermes_conversation::{Draft, MessageId, ToolCall};
 use hermes_models::{Reply, ToolChoice};
 use hermes_plugin_host::Moment;
+use hermes_protocol::{EventKind, TurnEnd};
 use tokio_util::sync::CancellationToken;
 
 use super::{Replied, assistant_message, cut, reply, show_silent_refusal, stopped};
 use crate::error::AgentError;
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::About;
 use crate::host::Host;
 use crate::live::Live;

@@ -8,13 +8,13 @@ use futures_util::StreamExt;
 use hermes_conversation::{MessageId, ToolCall, tokens};
 use hermes_plugin_host::{AssistDraft, CalledTool, ToolResult};
 use hermes_prompt::hints::SubdirectoryHints;
+use hermes_protocol::EventKind;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
 use crate::delegation::Reports;
 use crate::error::AgentError;
-use crate::event::EventKind;
 use crate::feed::About;
 use crate::host::Host;
 use crate::live::Live;

@@ -2,8 +2,8 @@
 
 use hermes_conversation::Part;
 use hermes_models::{Finish, Reply};
+use hermes_protocol::{EventKind, TurnEnd};
 
-use crate::event::{EventKind, TurnEnd};
 use crate::feed::Feed;
 
 /// Ends a text that was cut.

@@ -1,7 +1,6 @@
 //! Questions in the drawn chat: a question replaces the input, and one line stays after the answer.
 
-use hermes_agent::SERVER_VERSION;
-use hermes_agent::approval::{Decision, Question};
+use hermes_protocol::{Decision, Question, SERVER_VERSION};
 use hermes_terminal::{Answer, Choices, Keys, Line, Question as Asked, Rows, are_lettered, wrapped};
 
 use super::foreign::Extent;

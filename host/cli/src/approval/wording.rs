@@ -1,7 +1,6 @@
 //! What a question says, and the words of its answers.
 
-use hermes_agent::SERVER_VERSION;
-use hermes_agent::approval::{Decision, FileChange, FileDeed, ProgramRun, Question, SamplingRequest, Subject};
+use hermes_protocol::{Decision, FileChange, FileDeed, ProgramRun, Question, SERVER_VERSION, SamplingRequest, Subject};
 
 use super::foreign::{Extent, bounded, line_of_file, text_or_binary, visible, word};
 use crate::text::{counted, grouped, shortened};
@@ -254,7 +253,8 @@ pub(super) fn decided(decision: Decision) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_agent::approval::Objection;
+
+    use hermes_protocol::Objection;
 
     use super::*;
     use crate::approval::rows::wrapped;

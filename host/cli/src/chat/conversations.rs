@@ -3,17 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_agent::{Begin, Command, SessionRules};
-use hermes_app::SessionChoice;
+use hermes_app::{Beginning, Desk, Opened, SessionRequest};
 use hermes_config::most_similar;
 use hermes_conversation::{Part, Role, SessionId};
+use hermes_protocol::Command;
 use hermes_store::{SessionError, SessionSummary, StoreError};
 use hermes_terminal::{Candidate, NotCopied, Picker};
 
 use super::Chat;
 use crate::console::{Console, Tone};
 use crate::failure::Failure;
-use crate::launch::Launcher;
 use crate::live::Live;
 use crate::sessions::{self, failed, transfer};
 use crate::table::{Align, Table};
@@ -84,8 +83,8 @@ impl Chat {
             return;
         };
         let is_new = title.is_some();
-        let found = self.with_launcher(move |launcher| {
-            let store = launcher.store();
+        let found = self.with_desk(move |desk| {
+            let store = desk.store()?;
             match title {
                 Some(title) => store.set_title(&session, &title).map_err(failed),
                 None => Ok(store.session(&session)?.title),
@@ -111,7 +110,7 @@ impl Chat {
             None => PathBuf::from(format!("hermes-{session}.jsonl")),
         };
         let to = path.clone();
-        let exported = self.with_launcher(move |launcher| transfer::export_one(launcher.store(), &session, &to));
+        let exported = self.with_desk(move |desk| transfer::export_one(&*desk.store()?, &session, &to));
         if let Some(exported) = exported.await {
             let path = text::exact(&path.display().to_string());
             self.screen.line(Tone::Faint, &format!("{exported} to {path}"));
@@ -120,20 +119,21 @@ impl Chat {
 
     /// Continues another conversation.
     pub(super) async fn resume(&mut self, name: String) {
-        let Some(begin) = self.with_launcher(move |launcher| found(launcher, &name)).await else { return };
-        let Begin::Resume(id) = &begin else { return };
-        if self.front.session().session().as_ref() == Some(id) {
+        let request = self.request.beginning(Beginning::Resume { id: name, branch: false });
+        let wanted = request.clone();
+        let Some(id) = self.with_desk(move |desk| found(desk, &wanted)).await else { return };
+        if self.front.session().session() == id {
             self.screen.line(Tone::Faint, "this is the conversation that you are in");
             return;
         }
-        let (store, live) = (self.launcher.store(), self.live.as_ref());
-        let begin = match imported::begin(store, begin, None, self.person.as_ref(), live).await {
-            Ok(begin) => begin,
+        let (person, live) = (self.person.as_ref(), self.live.as_ref());
+        let request = match imported::consent(&self.desk, request, None, person, live).await {
+            Ok(request) => request,
             Err(failure) => return self.fail(&failure),
         };
         // The present conversation goes on if the other one cannot be opened.
-        match self.launcher.begin(begin, SessionRules::SINGLE).await {
-            Ok(session) => {
+        match self.desk.session(&request).await {
+            Ok(Opened { session, .. }) => {
                 let before = self.session_with_messages().await;
                 self.follow(session).await;
                 self.unsent = None;
@@ -147,7 +147,7 @@ impl Chat {
     /// Continues a conversation that the user chooses.
     pub(super) async fn choose_session(&mut self) {
         let present = self.front.session().session();
-        let Some(listed) = self.with_launcher(move |launcher| resumable(launcher, present.as_ref())).await else {
+        let Some(listed) = self.with_desk(move |desk| resumable(desk, present.as_ref())).await else {
             return;
         };
         if listed.is_empty() {
@@ -171,12 +171,12 @@ impl Chat {
         let messages = self.front.session().status().await.map_or(0, |status| status.messages);
         let messages = text::counted(u64::try_from(messages).unwrap_or(u64::MAX), "message");
         let id = session.clone();
-        let about = self.with_launcher(move |launcher| Ok(launcher.store().session(&id)?)).await;
+        let about = self.with_desk(move |desk| Ok(desk.store()?.session(&id)?)).await;
         let title = about.as_ref().and_then(|about| about.title.as_deref());
         let title = title.map(|title| format!(" · {}", text::title(title))).unwrap_or_default();
         self.screen.line(Tone::Faint, &format!("session {session}{title} · {messages}{back}"));
         if let Some(about) = about
-            && about.workspace != self.launcher.workspace()
+            && about.workspace != self.request.workspace
         {
             let folder = text::exact(&about.workspace.display().to_string());
             self.screen.line(Tone::Faint, &format!("it works in {folder}"));
@@ -186,8 +186,8 @@ impl Chat {
 }
 
 /// The conversations that can be continued, newest first, apart from the present one.
-pub(super) fn resumable(launcher: &Launcher, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
-    let mut listed = launcher.store().conversations(Some(MOST_LISTED))?;
+pub(super) fn resumable(desk: &Desk, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
+    let mut listed = desk.store()?.conversations(Some(MOST_LISTED))?;
     listed.retain(|session| Some(&session.id) != present && session.conversation_messages > 0);
     Ok(listed)
 }
@@ -236,13 +236,13 @@ fn table(listed: &[SessionSummary], console: Console) -> String {
 }
 
 /// The session that is meant. The failure names the title that is most similar.
-fn found(launcher: &Launcher, name: &str) -> Result<Begin, Failure> {
-    let choice = SessionChoice::Resume { id: name.to_owned(), branch: false };
-    launcher.choose(&choice).map_err(|error| {
+fn found(desk: &Desk, request: &SessionRequest) -> Result<Option<SessionId>, Failure> {
+    desk.find(request).map_err(|error| {
         let is_unknown =
             matches!(&error, hermes_app::AppError::Store(StoreError::Session(SessionError::UnknownSession(_))));
         let failure = Failure::from(error);
-        let titles = launcher.store().conversations(None).ok().filter(|_| is_unknown);
+        let Beginning::Resume { id: name, .. } = &request.begin else { return failure };
+        let titles = desk.store().ok().and_then(|store| store.conversations(None).ok()).filter(|_| is_unknown);
         let titles = titles.into_iter().flatten().filter_map(|session| session.title);
         match most_similar(name, titles) {
             Some(near) => Failure { fix: format!("did you mean `{}`? {}", text::title(&near), failure.fix), ..failure },

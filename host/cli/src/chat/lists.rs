@@ -120,10 +120,10 @@ impl Chat {
 
     pub(super) async fn show_servers(&mut self) {
         let Some(offer) = self.offer().await else { return };
-        let launcher = Arc::clone(&self.launcher);
+        let desk = Arc::clone(&self.desk);
         let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Left]);
         table.head(["server", "tools", "tokens", "state"]);
-        let configured = &launcher.setup().config.settings().mcp_servers;
+        let configured = &desk.setup().config.settings().mcp_servers;
         for (name, section) in configured.iter().filter_map(|(name, section)| Some((name, section.as_ref()?))) {
             let found = offer.servers.iter().find(|server| server.name == *name);
             let state = match found.map(|server| &server.condition) {
@@ -172,7 +172,7 @@ impl Chat {
         let mut last = None;
         loop {
             self.screen.does("reading the plugins");
-            let all = self.with_launcher(|_| choice::all()).await;
+            let all = self.with_desk(|_| choice::all()).await;
             self.screen.end_turn();
             let Some(mut all) = all else { return };
             let at = all.iter().position(|plugin| Some(&plugin.name) == last.as_ref()).unwrap_or(0);
@@ -197,7 +197,7 @@ impl Chat {
         let Some(chosen) = chosen else { return false };
         let Some(switch) = plugin.switch.filter(|_| chosen == 0) else { return true };
         let (name, console) = (plugin.name.clone(), self.console);
-        let Some(lines) = self.with_launcher(move |_| choice::carry_out(&name, switch, console)).await else {
+        let Some(lines) = self.with_desk(move |_| choice::carry_out(&name, switch, console)).await else {
             return true;
         };
         lines.iter().for_each(|line| self.screen.line(Tone::Plain, &text::line(line)));
@@ -211,7 +211,7 @@ impl Chat {
 
     async fn list_plugins(&mut self) {
         let console = self.console;
-        let shown = self.with_launcher(move |_| Ok(Inventory::of(crate::launch::read()?)?.brief(console))).await;
+        let shown = self.with_desk(move |_| Ok(Inventory::of(crate::launch::read()?)?.brief(console))).await;
         let Some(shown) = shown else { return };
         self.screen.line(Tone::Plain, shown.trim_end());
         self.screen.line(
@@ -222,7 +222,7 @@ impl Chat {
 
     pub(super) async fn show_memory(&mut self) {
         let console = self.console;
-        let shown = self.with_launcher(move |launcher| memory::status::text(launcher.setup(), console)).await;
+        let shown = self.with_desk(move |desk| memory::status::text(desk.setup(), console)).await;
         if let Some(shown) = shown {
             self.screen.line(Tone::Plain, shown.trim_end());
         }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::Command;
-use hermes_app::Listing;
+use hermes_app::{Desk, Listing};
 use hermes_models::{ListedModel, Route};
+use hermes_protocol::Command;
 use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;
 use crate::console::Tone;
-use crate::launch::Launcher;
 use crate::model::{self, choice};
 use crate::text;
 
@@ -40,7 +39,7 @@ impl Chat {
             self.screen.line(Tone::Faint, "/model NAME switches; `hermes model list` shows the provider's models");
             return;
         };
-        let listings = match self.launcher.setup().listings(self.launcher.choice()) {
+        let listings = match self.desk.setup().listings(&self.request.model) {
             Ok(listings) => listings,
             Err(error) => return self.fail(&error.into()),
         };
@@ -49,7 +48,7 @@ impl Chat {
             false => "no provider is configured, so there is no list; `hermes setup` chooses one",
         };
         // The session's own place has an address and a key that its name alone may not lead to.
-        let own = self.launcher.setup().route_to(self.launcher.choice()).ok().map(|route| route.model.provider);
+        let own = self.desk.setup().route_to(&self.request.model).ok().map(|route| route.model.provider);
         let present = self.provider.clone().or_else(|| own.clone());
         self.screen.does("asking your providers for their models");
         let offered = {
@@ -57,7 +56,7 @@ impl Chat {
             live.ui().set_busy(true);
             let stop = self.ctrl_c.switch().token();
             let offered = tokio::select! {
-                offered = ask(&self.launcher, listings) => Some(offered),
+                offered = ask(&self.desk, listings) => Some(offered),
                 () = stop.cancelled() => None,
             };
             live.ui().set_busy(false);
@@ -98,13 +97,13 @@ impl Chat {
 }
 
 /// Asks all providers at once. One that does not answer in time is left out.
-async fn ask(launcher: &Arc<Launcher>, listings: Vec<Listing>) -> Vec<Offered> {
+async fn ask(desk: &Arc<Desk>, listings: Vec<Listing>) -> Vec<Offered> {
     let asked: Vec<_> = listings
         .into_iter()
         .map(|Listing { route, is_configured }| {
-            let (provider, launcher) = (route.model.provider.clone(), Arc::clone(launcher));
+            let (provider, desk) = (route.model.provider.clone(), Arc::clone(desk));
             let patience = if route.is_hosted() { PATIENCE } else { NEAR };
-            let listed = tokio::spawn(async move { tokio::time::timeout(patience, known(&launcher, &route)).await });
+            let listed = tokio::spawn(async move { tokio::time::timeout(patience, known(&desk, &route)).await });
             (provider, is_configured, patience, listed)
         })
         .collect();
@@ -121,8 +120,8 @@ async fn ask(launcher: &Arc<Launcher>, listings: Vec<Listing>) -> Vec<Offered> {
 }
 
 /// The models of a provider with windows and prices, or why they are not known.
-async fn known(launcher: &Launcher, route: &Route) -> Result<Vec<Candidate>, String> {
-    let setup = launcher.setup();
+async fn known(desk: &Desk, route: &Route) -> Result<Vec<Candidate>, String> {
+    let setup = desk.setup();
     let listed = model::offered(setup, route).await.map_err(|failure| failure.why)?;
     let prices = setup.prices().0;
     let row = |model: &ListedModel| Candidate {

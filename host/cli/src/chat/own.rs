@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermes_app::AppError;
 use hermes_conversation::Part;
 
 use super::Chat;
@@ -12,10 +13,10 @@ use crate::{attached, shell};
 impl Chat {
     /// The folder of the session.
     pub(super) async fn folder(&self) -> PathBuf {
-        let of_new = || self.launcher.workspace().to_owned();
+        let of_new = || self.request.workspace.clone();
         let Some(session) = self.front.session().session() else { return of_new() };
-        let launcher = Arc::clone(&self.launcher);
-        let read = tokio::task::spawn_blocking(move || launcher.store().session(&session)).await;
+        let desk = Arc::clone(&self.desk);
+        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.session(&session)?)).await;
         read.ok().and_then(Result::ok).map_or_else(of_new, |session| session.workspace)
     }
 
@@ -52,7 +53,7 @@ impl Chat {
         if !self.at_terminal || !text.contains('@') {
             return parts;
         }
-        let (folder, home) = (self.folder().await, self.launcher.setup().home.path().to_owned());
+        let (folder, home) = (self.folder().await, self.desk.setup().home.path().to_owned());
         let text = text.to_owned();
         let read = tokio::task::spawn_blocking(move || attached::read(&text, &folder, &home)).await;
         let attached = read.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Skills as commands of the chat.
 
-use hermes_agent::{Command, InapplicableSkill, OfferedSkill};
+use hermes_agent::{InapplicableSkill, OfferedSkill};
+use hermes_protocol::Command;
 
 use super::Chat;
 use crate::console::Tone;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use hermes_agent::{CallId, DelegationState, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
+use hermes_agent::DelegationState;
+use hermes_protocol::{CallId, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
 
 use super::lines::{compacted, quoted, reason, task_line};
 use super::{Running, Screen, Show};
@@ -186,8 +187,8 @@ impl<W: Write + Send> Screen<W> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_agent::{Epoch, Position, RunningCall, Status};
     use hermes_conversation::Usage;
+    use hermes_protocol::{Epoch, Position, RunningCall, Status};
 
     use super::*;
     use crate::console::Console;

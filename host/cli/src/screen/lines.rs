@@ -1,6 +1,6 @@
 //! Texts for single things: what the user said, a delegated task, a compaction, the failure of a tool.
 
-use hermes_agent::TaskStatus;
+use hermes_protocol::TaskStatus;
 
 use super::MOST_LINES;
 use crate::spending::dollars;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::ImportedSession;
 use hermes_conversation::{Message, Origin, Role};
 use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
 use serde_json::{Map, Value, json};
@@ -188,7 +189,7 @@ fn render(session: &Session, messages: &[Message], earlier: &[String], console: 
     }
     if session.imported {
         head("imported", "from a file; its folder and its system prompt are used only if you agree when you resume it");
-        imported::described(session).iter().for_each(|line| head("", line));
+        imported::described(&ImportedSession::of(session)).iter().for_each(|line| head("", line));
     }
     for message in messages {
         let who = match (message.role, message.origin) {

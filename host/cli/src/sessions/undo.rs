@@ -76,6 +76,7 @@ pub(super) fn run(arguments: &UndoArguments, setup: &Setup, console: Console) ->
     if arguments.json {
         return printed_json(&json!({ "session": session, "undo": undone }));
     }
+    let undone = hermes_agent::undo_report(undone);
     printed(&undo::lines(&undone).iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 

@@ -1,29 +1,71 @@
 //! The commands to a session, and its refusals.
 
-use hermes_checkpoints::{OnConflict, Turns, Undo};
-use hermes_conversation::{MessageId, Part, SessionId};
+use hermes_conversation::{Author, Effort, MessageId, Part, SessionId};
 use hermes_diagnostic::Diagnostic;
-use hermes_models::Effort;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Mode;
-use crate::approval::question::Decision;
-use crate::codes;
 use crate::id::QuestionId;
+use crate::mode::Mode;
 use crate::problem::Problem;
+use crate::question::Decision;
+use crate::undo::{OnConflict, Turns, Undo};
+
+hermes_diagnostic::codes! {
+    /// The codes of refused commands.
+    pub mod codes {
+        BUSY = "session.busy", Category::General, "a turn or a compaction is running";
+        NOTHING_RUNS = "session.nothing-runs", Category::General, "no turn or compaction is running";
+        EMPTY_MESSAGE = "session.empty-message", Category::General, "the message is empty";
+        NOTHING_SAID = "session.nothing-said", Category::General, "the session has no message yet";
+        UNKNOWN_MESSAGE = "session.unknown-message", Category::General, "the conversation does not contain the message";
+        NOT_FROM_USER = "session.not-from-user", Category::General, "only messages of the user can be rewound";
+        UNKNOWN_QUESTION = "session.unknown-question", Category::General, "the session has no question with this number";
+        UNKNOWN_TASK = "session.unknown-task", Category::General, "no delegated task with this number runs";
+        ANSWERED = "session.answered", Category::General, "the question has already been answered";
+        WITHDRAWN = "session.withdrawn", Category::General, "the call that needed the answer has ended";
+        WRONG_ANSWER = "session.wrong-answer", Category::General, "the answer does not fit the question";
+        CLOSED = "session.closed", Category::General, "the session was closed";
+    }
+}
+
+/// A message of the user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserMessage {
+    /// The text; empty only if there are attachments.
+    pub text: String,
+    /// Pictures and files, and texts that follow the user's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<Part>,
+    /// The person who wrote it, in a conversation with several people. The model and the memories get the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Author>,
+    /// The thread of the channel that it was written in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The message of this conversation that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<MessageId>,
+}
+
+impl From<&str> for UserMessage {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for UserMessage {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
 
 /// A command to a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
     /// Begins a turn with a message of the user.
-    Say {
-        /// The text; empty only if there are attachments.
-        text: String,
-        /// Pictures and files, and texts that follow the user's own.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        attached: Vec<Part>,
-    },
+    Say(UserMessage),
     /// Begins a turn with a skill that the user calls. The message has what the user typed; the model also gets the skill's text.
     UseSkill {
         /// Its name, perhaps with its plugin, as in `PLUGIN:NAME`.
@@ -119,7 +161,7 @@ impl Command {
     /// The command's name, as it is serialised.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Say { .. } => "say",
+            Self::Say(_) => "say",
             Self::UseSkill { .. } => "use-skill",
             Self::Steer { .. } => "steer",
             Self::Stop => "stop",
@@ -141,7 +183,7 @@ impl Command {
 }
 
 /// The reply to an accepted command. `say` and `compress` continue in the background; other commands are complete.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
     /// The session that `branch` created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +194,7 @@ pub struct Accepted {
 }
 
 /// Why a session refuses a command. A refused command changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum CommandError {
     /// A turn or a compaction is running.

@@ -12,7 +12,12 @@ impl Snapshot {
         }
         self.last_message = self.last_message.max(event.message);
         match &event.kind {
-            EventKind::Opened { model, engine, .. } | EventKind::Switched { model, engine } => {
+            EventKind::Opened { protocol, model, engine, .. } => {
+                self.protocol.clone_from(protocol);
+                self.model = Some(model.clone());
+                self.engine = Some(engine.clone());
+            }
+            EventKind::Switched { model, engine } => {
                 self.model = Some(model.clone());
                 self.engine = Some(engine.clone());
             }

@@ -1,11 +1,11 @@
 //! What front ends see of a delegated task.
 
-use hermes_conversation::SessionId;
-use hermes_session_store::DelegationState;
+use hermes_conversation::{DelegationState, SessionId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A delegated task, for one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStatus {
     /// Counts the tasks of the session, from 1.
     pub number: u32,

@@ -5,6 +5,7 @@ use std::fmt;
 /// A reasoning effort, from none to the most. Each model takes some of them; the tables of the wire formats say which word or number
 /// of tokens each of them becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
     /// The model should answer at once.
@@ -75,19 +76,6 @@ impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-/// What a model can do with an effort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thinking {
-    /// The effort is requested.
-    Requested,
-    /// The model always thinks: the least effort is requested in place of none.
-    Least,
-    /// The model thinks, and its provider takes no such wish.
-    Fixed,
-    /// The model is not known to think.
-    Unknown,
 }
 
 #[cfg(test)]

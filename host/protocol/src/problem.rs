@@ -1,10 +1,11 @@
 //! The serialisable form of an error: a stable code, what failed, why, and what to do.
 
 use hermes_diagnostic::{Category, Diagnose, Diagnostic, Fix};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An error that a front end shows: the owned form of a [`Diagnostic`]. The code is stable; the texts are for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct Problem {
     /// Names the error for programs; `docs/errors.md` lists all codes.

@@ -1,11 +1,12 @@
 //! Questions to the user, and the reasons for which they are closed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::question::Question;
+use crate::question::Question;
 
 /// A question to the user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "query", rename_all = "kebab-case")]
 pub enum Query {
     /// Whether a plugin may do something. [`crate::Command::Decide`] answers.
@@ -41,7 +42,7 @@ pub enum Query {
 }
 
 /// Why a question is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionEnd {
     /// A command answered it.

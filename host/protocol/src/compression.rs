@@ -1,10 +1,11 @@
 //! The outcome of a requested compaction, and its preview.
 
 use hermes_conversation::picture::Change;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of `/compress`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "compression", rename_all = "kebab-case")]
 pub enum Compression {
     /// A new view was adopted.
@@ -27,8 +28,8 @@ pub enum Compression {
 }
 
 /// The preview of `/compress`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outlook {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CompressionPreview {
     /// The engine that made the plan.
     pub by: String,
     /// The engine's reason, one line.

@@ -3,21 +3,21 @@
 //! Events own their data and can be serialised, so that a front end may live in another process. Each has a sequence
 //! number within an [`crate::Epoch`]; a front end that reconnects names the last [`Position`] it has seen.
 
-use hermes_conversation::{MessageId, Model, SessionId, Usage};
+use hermes_conversation::{Effort, MessageId, Model, SessionId, Usage};
 use hermes_diagnostic::Fix;
-use hermes_models::Effort;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approval::Mode;
-use crate::compaction::outcome::{Compression, Outlook};
-use crate::delegation::TaskStatus;
+use crate::compression::{Compression, CompressionPreview};
 use crate::id::{CallId, Position, QuestionId, TurnNumber};
+use crate::mode::Mode;
 use crate::problem::Problem;
 use crate::query::{Query, QuestionEnd};
 use crate::snapshot::Snapshot;
+use crate::task::TaskStatus;
 
 /// An event of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// The event's position in the feed.
     pub position: Position,
@@ -38,13 +38,16 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum EventKind {
     /// Replaces every event up to its own sequence number: the front end is new, or was away for too long.
     Snapshot(Box<Snapshot>),
     /// A session was opened: either stored for the first time, or resumed.
     Opened {
+        /// The version of this protocol, such as `1.0`.
+        #[serde(default)]
+        protocol: String,
         /// The model that answers.
         model: Model,
         /// The context engine.
@@ -155,7 +158,7 @@ pub enum EventKind {
     /// The preview of a compaction.
     CompressionPreviewed {
         /// The changes.
-        outlook: Outlook,
+        outlook: CompressionPreview,
     },
     /// The system prompt was rebuilt.
     PromptRebuilt {
@@ -221,7 +224,7 @@ pub enum EventKind {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub enum TurnEnd {
     /// With an answer.
@@ -257,7 +260,7 @@ pub enum TurnEnd {
 }
 
 /// How a requested compaction ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub enum CompressionEnd {
     /// It ran, or it was skipped for a reason.
@@ -277,7 +280,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// The numbers of a status line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// The model's name.
     pub model: String,

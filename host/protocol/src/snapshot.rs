@@ -1,16 +1,20 @@
 //! The state of a session for a front end that missed events.
 
 use hermes_conversation::{MessageId, Model, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::delegation::TaskStatus;
 use crate::event::Status;
 use crate::id::{CallId, QuestionId, TurnNumber};
 use crate::query::Query;
+use crate::task::TaskStatus;
 
 /// The state of a session after all events so far. The messages themselves are in the log.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
+    /// The version of this protocol, such as `1.0`.
+    #[serde(default)]
+    pub protocol: String,
     /// The model that answers, once the session is open.
     pub model: Option<Model>,
     /// The context engine, once the session is open.
@@ -41,7 +45,7 @@ pub struct Snapshot {
 }
 
 /// What the provider counted for a reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedReply {
     /// The model that answered, as the provider names it.
     pub model: String,
@@ -52,7 +56,7 @@ pub struct CountedReply {
 }
 
 /// A running tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunningCall {
     /// The call.
     pub call: CallId,
@@ -63,7 +67,7 @@ pub struct RunningCall {
 }
 
 /// An open question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenQuestion {
     /// The question's id for the command.
     pub question: QuestionId,
