@@ -4,6 +4,7 @@
 //! session's own: folder, platform, mode, model, tool servers, author, tenant, lifetime. Two openings of one stored session get the
 //! same session. The desk also finds, lists and searches stored sessions, and carries out one message to its end.
 
+mod catalogue;
 mod consent;
 mod request;
 mod services;
@@ -21,6 +22,7 @@ use hermes_protocol::{Command, CommandError, Event, UserMessage};
 use hermes_store::Store;
 use tokio_util::sync::CancellationToken;
 
+pub use catalogue::Stored;
 pub use consent::{ImportedFolder, ImportedSession};
 pub use request::{Beginning, Lifetime, NoTenant, SessionRequest, Tenant};
 pub use source::recovered_undos;

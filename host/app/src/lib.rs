@@ -33,7 +33,12 @@ pub use desk::{
 };
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
+pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
+pub use hermes_conversation::SessionId;
 pub use hermes_diagnostic::{counted, grouped};
+pub use hermes_mcp::ServerDefinition;
+pub use hermes_runtime::Compiler;
+pub use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Trust, UsageRow};
 pub use home::Home;
 pub use logins::KnownLogin;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};

@@ -32,6 +32,7 @@ pub use command::{Accepted, Command, CommandError, UserMessage, codes};
 pub use compression::{Compression, CompressionPreview};
 pub use event::{CompressionEnd, Event, EventKind, Status, TurnEnd};
 pub use hermes_conversation::{Author, DelegationState, Effort};
+pub use hermes_diagnostic::{Category, Fix};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
 pub use mode::{Mode, NoMode};
 pub use problem::Problem;

@@ -1,8 +1,9 @@
 //! The interface between the agent and the store of its sessions.
 //!
-//! [`SessionStore`] is an async trait for sessions, their append-only logs, views, frozen prompts, the ledger of
-//! requests and the outbox of memory providers. `hermes-store` implements it with SQLite; the test kit implements it in memory and contains a conformance suite
-//! that both pass. Operations on the database file (check, repair, export, import, prune) belong to `hermes-store`.
+//! There are three ports: [`SessionLog`] has sessions with their append-only logs, views, prompts and leases, [`Ledger`] has requests,
+//! the outbox of memory providers and delegated tasks, [`Catalogue`] has titles, lists, search and deletion. `hermes-store`
+//! implements them with SQLite; the test kit contains a conformance suite for every adapter. Operations on the database file
+//! (check, repair, export, import, prune) belong to `hermes-store`.
 //! `hermes-conversation` decides which views and plans are valid.
 
 #![forbid(unsafe_code)]
@@ -32,5 +33,5 @@ pub use recall::{Finding, Neighbour, Reading, RecallOrder, RecallQuery};
 pub use request::{AuxiliaryRecord, Passed, RequestRecord};
 pub use search::{Passage, PassageQuery, Words};
 pub use session::{Deletion, EngineFaults, NewSession, Parent, ParentKind, Session, SessionSummary, Totals};
-pub use store::{MOST_IN_A_MESSAGE, SessionStore};
+pub use store::{Catalogue, Ledger, MOST_IN_A_MESSAGE, SessionLog, SessionStore};
 pub use view::{StoredView, ViewRecord};

@@ -1,4 +1,10 @@
-//! The trait of session stores.
+//! The ports of a session store, one for each subject.
+//!
+//! Every write is stored as a whole or not at all, and survives the end of the process when the call returns. It also survives a
+//! power failure, unless a conversation continues without it: a new session without words, a prompt, a request of the ledger and
+//! a turn that leaves the outbox survive it once a later message is stored.
+//! Dropping the future of a write does not undo the write: it may be stored or not. No call blocks the calling thread.
+//! A call about a session that does not exist fails with [`crate::SessionError::UnknownSession`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,15 +23,9 @@ use crate::{
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
 pub const MOST_IN_A_MESSAGE: u64 = 2 * MOST_BYTES as u64;
 
-/// A store of sessions.
-///
-/// Every write is stored as a whole or not at all, and survives the end of the process when the call returns. It also survives a
-/// power failure, unless a conversation continues without it: a new session without words, a prompt, a request of the ledger and
-/// a turn that leaves the outbox survive it once a later message is stored.
-/// Dropping the future of a write does not undo the write: it may be stored or not. No call blocks the calling thread.
-/// A call about a session that does not exist fails with [`crate::SessionError::UnknownSession`].
+/// Sessions with their append-only logs, views, frozen prompts and leases.
 #[async_trait]
-pub trait SessionStore: Send + Sync {
+pub trait SessionLog: Send + Sync {
     /// Creates a session under a new id.
     async fn create_session(&self, new: NewSession) -> Result<Session, StoreError>;
 
@@ -58,17 +58,6 @@ pub trait SessionStore: Send + Sync {
     /// Records that another context engine decides from now on.
     async fn update_engine(&self, id: &SessionId, engine: &str) -> Result<(), StoreError>;
 
-    /// Sets a session's title and returns the stored one; an empty title removes it.
-    ///
-    /// Whitespace is collapsed and control characters are dropped. A title of an ancestor moves to a continuation, and
-    /// becomes the next number in a branch. A title of any other session is refused.
-    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError>;
-
-    /// Deletes sessions and their delegates, all or none.
-    ///
-    /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
-    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
-
     /// Deletes a session that nothing was said in, and returns whether it did. One that ever had a message or a request stays, and
     /// so does one that continues another or is continued. The caller has its lease.
     async fn discard(&self, session: &SessionId) -> Result<bool, StoreError>;
@@ -78,7 +67,7 @@ pub trait SessionStore: Send + Sync {
     /// The bytes of pictures and files are stored once by their hash; the returned messages name them without bytes.
     async fn append(&self, session: &SessionId, drafts: &[Draft]) -> Result<Vec<Message>, StoreError>;
 
-    /// Appends the last messages of a turn like [`SessionStore::append`], and queues the turn for memory providers in the
+    /// Appends the last messages of a turn like [`SessionLog::append`], and queues the turn for memory providers in the
     /// same write. `first` is the turn's first message, which the session already has; `drafts` must not be empty.
     ///
     /// A turn that is already queued for a provider stays queued once.
@@ -89,21 +78,6 @@ pub trait SessionStore: Send + Sync {
         first: MessageId,
         providers: &[String],
     ) -> Result<Vec<Message>, StoreError>;
-
-    /// The oldest turn of a session that waits for a memory provider. Turns that were set aside or rewound are passed over;
-    /// a restored turn waits again.
-    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, StoreError>;
-
-    /// Records what happened to a queued turn. Changes nothing if the turn has left the outbox meanwhile.
-    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), StoreError>;
-
-    /// The turns of all sessions that memory providers have not stored, ordered by provider, session and message. Rewound
-    /// turns are left out.
-    async fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError>;
-
-    /// Takes the exclusive right to deliver the turns of a session to a memory provider, or fails with
-    /// [`crate::SessionError::InUse`]. It is independent of the session's own lease.
-    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError>;
 
     /// The bytes of a picture or file that a message of any session has; `None` if no message has it.
     async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, StoreError>;
@@ -155,6 +129,44 @@ pub trait SessionStore: Send + Sync {
     /// One of the prompts of a session.
     async fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, StoreError>;
 
+    /// The consecutive failures of all engines in a session, ordered by engine.
+    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError>;
+
+    /// Stores the consecutive failures of an engine; zero forgets them.
+    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError>;
+
+    /// The oldest session from which this one continues, in whatever way.
+    async fn origin(&self, session: &SessionId) -> Result<SessionId, StoreError> {
+        let mut seen = HashSet::new();
+        let mut at = self.session(session).await?;
+        // A parent is older than its child, so only a damaged store has a cycle.
+        while let Some(parent) = &at.parent
+            && seen.insert(at.id.clone())
+        {
+            at = self.session(&parent.id).await?;
+        }
+        Ok(at.id)
+    }
+}
+
+/// What happened beside the logs: requests and their costs, the outbox of memory providers, delegated tasks, notes of the host.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// The oldest turn of a session that waits for a memory provider. Turns that were set aside or rewound are passed over;
+    /// a restored turn waits again.
+    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, StoreError>;
+
+    /// Records what happened to a queued turn. Changes nothing if the turn has left the outbox meanwhile.
+    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), StoreError>;
+
+    /// The turns of all sessions that memory providers have not stored, ordered by provider, session and message. Rewound
+    /// turns are left out.
+    async fn outbox(&self) -> Result<Vec<QueuedTurn>, StoreError>;
+
+    /// Takes the exclusive right to deliver the turns of a session to a memory provider, or fails with
+    /// [`crate::SessionError::InUse`]. It is independent of the session's own lease.
+    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError>;
+
     /// Adds a request to the ledger and to the session's totals, and returns its number. The given number is ignored.
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError>;
 
@@ -204,12 +216,6 @@ pub trait SessionStore: Send + Sync {
     /// most the newest `most`.
     async fn requests_since(&self, like: &RequestRecord, since: u64, most: u32) -> Result<Vec<Passed>, StoreError>;
 
-    /// The consecutive failures of all engines in a session, ordered by engine.
-    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, StoreError>;
-
-    /// Stores the consecutive failures of an engine; zero forgets them.
-    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), StoreError>;
-
     /// Stores a task that the session's agent delegated, and returns its number. A task without a number, which is 0, gets the
     /// next one of the session; one with a number replaces the stored task.
     async fn put_delegation(&self, session: &SessionId, task: &Delegation) -> Result<u32, StoreError>;
@@ -222,6 +228,21 @@ pub trait SessionStore: Send + Sync {
 
     /// Replaces a note; `None` removes it.
     async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), StoreError>;
+}
+
+/// All sessions together: titles, lists, search, deletion.
+#[async_trait]
+pub trait Catalogue: Send + Sync {
+    /// Sets a session's title and returns the stored one; an empty title removes it.
+    ///
+    /// Whitespace is collapsed and control characters are dropped. A title of an ancestor moves to a continuation, and
+    /// becomes the next number in a branch. A title of any other session is refused.
+    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError>;
+
+    /// Deletes sessions and their delegates, all or none.
+    ///
+    /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
 
     /// Searches the conversation that a session shows.
     async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, StoreError>;
@@ -236,17 +257,9 @@ pub trait SessionStore: Send + Sync {
     /// The session with this title, ignoring the case of ASCII letters. An imported session that waits for the user's decision
     /// is not found.
     async fn titled(&self, title: &str) -> Result<Option<SessionId>, StoreError>;
-
-    /// The oldest session from which this one continues, in whatever way.
-    async fn origin(&self, session: &SessionId) -> Result<SessionId, StoreError> {
-        let mut seen = HashSet::new();
-        let mut at = self.session(session).await?;
-        // A parent is older than its child, so only a damaged store has a cycle.
-        while let Some(parent) = &at.parent
-            && seen.insert(at.id.clone())
-        {
-            at = self.session(&parent.id).await?;
-        }
-        Ok(at.id)
-    }
 }
+
+/// A whole store: what a process opens once, and hands on port by port.
+pub trait SessionStore: SessionLog + Ledger + Catalogue {}
+
+impl<T: SessionLog + Ledger + Catalogue> SessionStore for T {}

@@ -1,4 +1,4 @@
-//! The implementation of [`SessionStore`] with SQLite.
+//! The ports of the session store with SQLite.
 //!
 //! A call of [`Store`] blocks: it waits for the disk, and up to nine seconds for writers of other processes. So calls run on
 //! tokio's blocking pool, except those that read a few rows: readers do not wait for writers. A semaphore admits one call at
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, AuxiliaryRecord, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession,
-    Passage, PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionStore,
-    SessionSummary, StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, AuxiliaryRecord, Catalogue, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease,
+    Ledger, NewSession, Passage, PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session,
+    SessionLog, SessionSummary, StoreError as PortError, StoredView, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -105,7 +105,7 @@ impl From<StoreError> for PortError {
 }
 
 #[async_trait]
-impl SessionStore for SqliteSessions {
+impl SessionLog for SqliteSessions {
     async fn create_session(&self, new: NewSession) -> Result<Session, PortError> {
         self.run(move |store| store.create_session(new)).await
     }
@@ -135,16 +135,6 @@ impl SessionStore for SqliteSessions {
         self.run(move |store| store.update_engine(&id, &engine)).await
     }
 
-    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, PortError> {
-        let (id, title) = (id.clone(), title.to_owned());
-        self.run(move |store| store.set_title(&id, &title)).await
-    }
-
-    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
-        let sessions = sessions.to_vec();
-        self.run(move |store| store.delete(&sessions, with_children)).await
-    }
-
     async fn discard(&self, session: &SessionId) -> Result<bool, PortError> {
         let session = session.clone();
         self.run(move |store| store.discard(&session)).await
@@ -164,25 +154,6 @@ impl SessionStore for SqliteSessions {
     ) -> Result<Vec<Message>, PortError> {
         let (session, drafts, providers) = (session.clone(), drafts.to_vec(), providers.to_vec());
         self.run(move |store| store.end_turn(&session, &drafts, first, &providers)).await
-    }
-
-    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, PortError> {
-        let (session, provider) = (session.clone(), provider.to_owned());
-        self.glance(move |store| store.next_turn(&session, &provider)).await
-    }
-
-    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), PortError> {
-        let (turn, delivery) = (turn.clone(), delivery.clone());
-        self.run(move |store| store.record_delivery(&turn, &delivery)).await
-    }
-
-    async fn outbox(&self) -> Result<Vec<QueuedTurn>, PortError> {
-        self.run(Store::outbox).await
-    }
-
-    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, PortError> {
-        let (session, provider) = (session.clone(), provider.to_owned());
-        self.run(move |store| Ok(Lease::new(session.clone(), store.delivery_lease(&session, &provider)?))).await
     }
 
     async fn blob(&self, id: &BlobId) -> Result<Option<Arc<[u8]>>, PortError> {
@@ -249,6 +220,43 @@ impl SessionStore for SqliteSessions {
     async fn frozen(&self, id: &SessionId, number: PromptNumber) -> Result<Option<Frozen>, PortError> {
         let id = id.clone();
         self.glance(move |store| store.frozen(&id, number)).await
+    }
+
+    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, PortError> {
+        let session = session.clone();
+        self.glance(move |store| store.engine_faults(&session)).await
+    }
+
+    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), PortError> {
+        let (session, faults) = (session.clone(), faults.clone());
+        self.run(move |store| store.set_engine_faults(&session, &faults)).await
+    }
+
+    async fn origin(&self, session: &SessionId) -> Result<SessionId, PortError> {
+        let session = session.clone();
+        self.glance(move |store| store.origin(&session)).await
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteSessions {
+    async fn next_turn(&self, session: &SessionId, provider: &str) -> Result<Option<QueuedTurn>, PortError> {
+        let (session, provider) = (session.clone(), provider.to_owned());
+        self.glance(move |store| store.next_turn(&session, &provider)).await
+    }
+
+    async fn record_delivery(&self, turn: &QueuedTurn, delivery: &Delivery) -> Result<(), PortError> {
+        let (turn, delivery) = (turn.clone(), delivery.clone());
+        self.run(move |store| store.record_delivery(&turn, &delivery)).await
+    }
+
+    async fn outbox(&self) -> Result<Vec<QueuedTurn>, PortError> {
+        self.run(Store::outbox).await
+    }
+
+    async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, PortError> {
+        let (session, provider) = (session.clone(), provider.to_owned());
+        self.run(move |store| Ok(Lease::new(session.clone(), store.delivery_lease(&session, &provider)?))).await
     }
 
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, PortError> {
@@ -320,16 +328,6 @@ impl SessionStore for SqliteSessions {
         self.glance(move |store| store.requests_since(&like, since, most)).await
     }
 
-    async fn engine_faults(&self, session: &SessionId) -> Result<Vec<EngineFaults>, PortError> {
-        let session = session.clone();
-        self.glance(move |store| store.engine_faults(&session)).await
-    }
-
-    async fn set_engine_faults(&self, session: &SessionId, faults: &EngineFaults) -> Result<(), PortError> {
-        let (session, faults) = (session.clone(), faults.clone());
-        self.run(move |store| store.set_engine_faults(&session, &faults)).await
-    }
-
     async fn put_delegation(&self, session: &SessionId, task: &Delegation) -> Result<u32, PortError> {
         let (session, task) = (session.clone(), task.clone());
         self.run(move |store| store.put_delegation(&session, &task)).await
@@ -348,6 +346,19 @@ impl SessionStore for SqliteSessions {
     async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), PortError> {
         let (name, value) = (name.to_owned(), value.map(str::to_owned));
         self.run(move |store| store.set_note(&name, value.as_deref())).await
+    }
+}
+
+#[async_trait]
+impl Catalogue for SqliteSessions {
+    async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, PortError> {
+        let (id, title) = (id.clone(), title.to_owned());
+        self.run(move |store| store.set_title(&id, &title)).await
+    }
+
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
+        let sessions = sessions.to_vec();
+        self.run(move |store| store.delete(&sessions, with_children)).await
     }
 
     async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, PortError> {
@@ -380,10 +391,5 @@ impl SessionStore for SqliteSessions {
     async fn titled(&self, title: &str) -> Result<Option<SessionId>, PortError> {
         let title = title.to_owned();
         self.run(move |store| store.titled(&title)).await
-    }
-
-    async fn origin(&self, session: &SessionId) -> Result<SessionId, PortError> {
-        let session = session.clone();
-        self.glance(move |store| store.origin(&session)).await
     }
 }
