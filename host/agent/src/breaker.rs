@@ -196,6 +196,7 @@ fn milliseconds(duration: Duration) -> u64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use hermes_conversation::MessageId;
+    use hermes_session_store::Ledger as _;
     use hermes_store::{SqliteSessions, Store};
 
     use super::*;

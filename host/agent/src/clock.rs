@@ -22,7 +22,7 @@ impl Clock {
     }
 
     /// Unix time in milliseconds.
-    pub(crate) fn now(self) -> u64 {
+    pub fn now(self) -> u64 {
         u64::try_from(self.timestamp().as_millisecond()).unwrap_or(0)
     }
 

@@ -24,7 +24,7 @@ use hermes_plugin_host::{
     CallError, Cause as CallCause, Effect, Fault, FaultKind, Identity, Image, Invocation, OfferedSchema, Output, Tool,
     Tools, budgeted,
 };
-use hermes_protocol::{EventKind, SamplingRequest};
+use hermes_protocol::{EventKind, SAMPLING, SERVER_VERSION, SamplingRequest};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use url::Url;

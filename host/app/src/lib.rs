@@ -28,8 +28,8 @@ mod undelivered;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use desk::{
-    Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Tenant,
-    recovered_undos,
+    Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Stored,
+    Tenant, recovered_undos,
 };
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};

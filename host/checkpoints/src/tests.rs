@@ -352,8 +352,8 @@ fn a_moved_head_is_named_and_the_repository_is_never_touched() {
     });
     let undo = world.undo(Turns::Last(1), OnConflict::Refuse).unwrap();
     let (before, after) = undo.heads.unwrap();
-    assert_eq!((before.short().as_str(), after.short().as_str()), ("1111111111", "2222222222"));
     assert_eq!(after.branch.as_deref(), Some("main"));
+    assert!(before.commit.unwrap().starts_with("1111") && after.commit.unwrap().starts_with("2222"));
     assert_eq!(undo.restored.len(), 1);
     assert!(world.read(".git/refs/heads/main").starts_with("2222") && world.exists(".git/objects/22/22"));
 }

@@ -70,3 +70,17 @@ impl DelegationState {
         !matches!(self, Self::Waiting | Self::Running)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_back_from_its_name() {
+        for state in DelegationState::ALL {
+            assert_eq!(DelegationState::parse(state.as_str()), Some(state));
+            assert_eq!(serde_json::to_value(state).ok(), Some(state.as_str().into()));
+        }
+        assert_eq!(DelegationState::parse("lost"), None);
+    }
+}

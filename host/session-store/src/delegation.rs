@@ -27,17 +27,3 @@ pub struct Delegation {
     /// Unix time in milliseconds; `None` while the task runs.
     pub ended_at: Option<u64>,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_is_read_back_from_its_name() {
-        for state in DelegationState::ALL {
-            assert_eq!(DelegationState::parse(state.as_str()), Some(state));
-            assert_eq!(serde_json::to_value(state).ok(), Some(state.as_str().into()));
-        }
-        assert_eq!(DelegationState::parse("lost"), None);
-    }
-}

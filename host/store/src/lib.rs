@@ -76,9 +76,9 @@ pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
-    AuxiliaryRecord, Delegation, DelegationState, Deletion, Delivery, EngineFaults, Frozen, MOST_IN_A_MESSAGE,
-    NewSession, Parent, ParentKind, Passage, Passed, PromptNumber, QueueState, QueuedTurn, RequestRecord, Session,
-    SessionError, SessionStore, SessionSummary, StoredView, Totals, ViewRecord,
+    AuxiliaryRecord, Catalogue, Delegation, DelegationState, Deletion, Delivery, EngineFaults, Frozen, Ledger,
+    MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, Passed, PromptNumber, QueueState, QueuedTurn,
+    RequestRecord, Session, SessionError, SessionLog, SessionStore, SessionSummary, StoredView, Totals, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;

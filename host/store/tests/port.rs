@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hermes_conversation::{Draft, Model};
+use hermes_session_store::SessionLog as _;
 use hermes_store::{NewSession, SessionStore, SqliteSessions, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;

@@ -333,7 +333,7 @@ impl Gate {
                 pattern: pattern.map(|pattern| pattern.to_string()),
                 rule: asked,
                 exact: is_exact,
-                ..question::program_run(run)
+                ..super::question::program_run(run)
             })),
         };
         self.pass(question, rights, attended).await
@@ -444,7 +444,7 @@ impl Gate {
             plugin: plugin.name.clone(),
             version: plugin.version.clone(),
             subject: Subject::File(Box::new({
-                let mut shown = question::file_change(change);
+                let mut shown = super::question::file_change(change);
                 shown.because.extend(rule);
                 shown
             })),
@@ -483,7 +483,7 @@ impl Gate {
         let shown = FileChange {
             because: note.into_iter().chain([why]).collect(),
             is_ordinary: false,
-            ..question::file_change(change)
+            ..super::question::file_change(change)
         };
         let question =
             Question { plugin: plugin.name, version: plugin.version, subject: Subject::File(Box::new(shown)) };

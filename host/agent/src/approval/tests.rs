@@ -11,7 +11,9 @@ use hermes_capabilities::process::{Confinement, Places, Run, SandboxMode};
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{Effect, Identity};
-use hermes_protocol::{CommandError, EventKind, Query, QuestionEnd};
+use hermes_protocol::{
+    CommandError, Decision, EventKind, Mode, Objection, Query, Question, QuestionEnd, SamplingRequest, Subject,
+};
 
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::questions::Questions;
@@ -19,6 +21,7 @@ use crate::report::NoticeSender;
 
 use super::gate::{CallEffect, Refused};
 use super::mode::SessionMode;
+use super::question::program_run;
 use super::right::Right;
 use super::*;
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use hermes_conversation::{SessionId, one_line_within};
 use hermes_prompt::PlatformHint;
-use hermes_protocol::{Command, EventKind, TurnEnd};
+use hermes_protocol::{Command, EventKind, TaskStatus, TurnEnd};
 use hermes_session_store::{Delegation, DelegationState};
 use tokio_util::sync::CancellationToken;
 
-use super::{Parent, TaskStatus, ToolLimits, report};
+use super::{Parent, ToolLimits, report};
 use crate::front::Front;
 use crate::host_source::Choice;
 use crate::one_command::{CommandEnd, CutOff};

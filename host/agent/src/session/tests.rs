@@ -11,7 +11,6 @@ use hermes_protocol::{CallId, Command, CommandError, Decision, EventKind, Positi
 
 use super::testing::{DEADLINE, Process, from_here, say, turn_end, until};
 use crate::feed::{FeedLimits, Subscription};
-use crate::host_source::Choice;
 use crate::session::{Begin, SessionHandle, SessionRules};
 use crate::sessions::Sessions;
 

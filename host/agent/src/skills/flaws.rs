@@ -52,6 +52,7 @@ fn notice(plugin: &str, first: &str, more: usize) -> Notice {
 mod tests {
     use std::sync::Arc;
 
+    use hermes_session_store::Ledger as _;
     use hermes_store::{SqliteSessions, Store};
 
     use super::*;

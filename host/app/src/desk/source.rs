@@ -11,8 +11,8 @@ use hermes_models::Source;
 use hermes_plugin_host::{Developed, Plugins, Selection};
 use hermes_protocol::Problem;
 
+use super::SessionRequest;
 use super::services::Services;
-use super::{Beginning, SessionRequest};
 use crate::chain::ChosenModel;
 use crate::{AppError, ModelChoice, Reporter, Setup, learned};
 

@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use hermes_agent::DelegationState;
-use hermes_protocol::{CallId, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
+use hermes_protocol::{CallId, DelegationState, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
 
 use super::lines::{compacted, quoted, reason, task_line};
 use super::{Running, Screen, Show};

@@ -52,7 +52,7 @@ pub(super) fn reason(content: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hermes_agent::DelegationState;
+    use hermes_protocol::DelegationState;
 
     use super::*;
 

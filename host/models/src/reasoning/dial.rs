@@ -1,6 +1,6 @@
 //! What an effort becomes in the body of a request.
 
-use super::effort::{Effort, Thinking};
+use super::{Effort, Thinking};
 
 /// A member of the body: its name, and its value as JSON. `$` stands for the rung of the ladder.
 pub(crate) type Member = (&'static str, &'static str);

@@ -1,6 +1,7 @@
 //! A plugin that turns an approved program into another one by variables.
 
 use super::*;
+use hermes_protocol::Decision;
 
 fn with(variables: &[(&str, &str)]) -> Run {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

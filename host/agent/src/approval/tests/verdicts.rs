@@ -3,6 +3,7 @@
 
 use hermes_capabilities::process::{Confined, Sandbox, SandboxRules};
 use hermes_private_files::TemporaryFolder;
+use hermes_protocol::{Decision, Mode, Subject};
 
 use super::*;
 
