@@ -15,17 +15,18 @@ mod pattern;
 pub(crate) mod question;
 mod right;
 mod rules;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod variable;
 
 pub(crate) use code::is_known as is_interpreter;
-pub use gate::Approvals;
 pub(crate) use gate::{CallEffect, Gate, PluginGate, SessionRights, is_of_plan};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub(crate) use mode::SessionMode;
 pub use rules::{ApprovalRules, Rule, RuleError, RuleLists, UnknownRule};
+pub use settings::Approvals;
 
 /// Panics if a rule about one program covers a line that runs another one, too.
 pub(crate) fn holds_for(text: &str) {

@@ -23,9 +23,11 @@ use hermes_plugin_host::services::{self, ModelReply, ModelRequest, Models, Piece
 use hermes_plugin_host::{Fault, FaultKind};
 use tokio::time::Instant;
 
+use crate::chain::ModelChain;
 use crate::learned::{self, LearnedWindow};
+use crate::owner::HOST;
 use crate::report::NoticeSender;
-use crate::serving::{ModelChain, ServedModel};
+use crate::served::ServedModel;
 use attempt::{Shown, attempt};
 use failure::Failure;
 pub(crate) use ledger::AuxiliaryLedger;
@@ -133,9 +135,6 @@ impl Unpaid {
         (!left.is_zero()).then_some(left)
     }
 }
-
-/// The asker of requests that no plugin makes.
-pub(crate) const HOST: &str = "hermes";
 
 /// Answers the model requests of a session's plugins. Clones share everything but the plugin.
 #[derive(Clone)]

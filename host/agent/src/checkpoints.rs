@@ -11,7 +11,6 @@ use hermes_diagnostic::Diagnose as _;
 use hermes_protocol::{Head, OnConflict, Problem, Turns, Undo, Unrestored};
 use hermes_session_store::Session;
 
-use crate::host::Host;
 use crate::report::NoticeSender;
 
 /// The model gets at most this many names of files, and at most this many bytes of each.
@@ -56,15 +55,21 @@ impl Checkpoints {
     }
 
     /// The recorder for the plugins of a session.
-    pub(crate) fn open(&self, host: &Host, session: &Session, notices: &NoticeSender) -> Changes {
+    pub(crate) fn open(
+        &self,
+        home: &Path,
+        settings: CheckpointSettings,
+        session: &Session,
+        notices: &NoticeSender,
+    ) -> Changes {
         let open = self.open.get_or_init(|| {
-            let CheckpointSettings { enabled, limits } = host.settings.checkpoints;
+            let CheckpointSettings { enabled, limits } = settings;
             if !enabled {
                 return None;
             }
-            let store = Store::in_home(&host.home);
+            let store = Store::in_home(home);
             let places =
-                Places { workspace: session.workspace.clone(), hermes: host.home.clone(), user: std::env::home_dir() };
+                Places { workspace: session.workspace.clone(), hermes: home.to_owned(), user: std::env::home_dir() };
             let notices = notices.clone();
             let notify = Box::new(move |line| notices.notice(line));
             let recorder = Recorder::new(store.clone(), session.id.as_str(), places, limits, notify)?;
@@ -108,8 +113,8 @@ impl Checkpoints {
     }
 
     /// The user took back this message and all later ones. If one of them told the model of an undo, the next message does so again.
-    pub(crate) async fn rewound(&self, host: &Host, session: &SessionId, to: MessageId) {
-        let (store, session) = (Store::in_home(&host.home), session.to_string());
+    pub(crate) async fn rewound(&self, home: &Path, session: &SessionId, to: MessageId) {
+        let (store, session) = (Store::in_home(home), session.to_string());
         let told = blocking(move || hermes_checkpoints::rewound(&store, &session, to.0)).await;
         if let Some(Err(error)) = told {
             tracing::warn!(%error, "the model may not know of undone changes after a rewind");
@@ -126,13 +131,13 @@ impl Checkpoints {
     /// Undoes turns, also those that were recorded before checkpoints were switched off.
     pub(crate) async fn undo(
         &self,
-        host: &Host,
+        home: &Path,
+        limits: Limits,
         session: &SessionId,
         turns: Turns,
         on_conflict: OnConflict,
     ) -> Result<Undo, Problem> {
-        let (store, session, limits) =
-            (Store::in_home(&host.home), session.to_string(), host.settings.checkpoints.limits);
+        let (store, session) = (Store::in_home(home), session.to_string());
         let (turns, on_conflict) = (recorded_turns(turns), at_conflict(on_conflict));
         let open = self.get();
         let undone = blocking(move || {

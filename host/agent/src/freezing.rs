@@ -14,10 +14,10 @@ use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::plugins::RunningPlugins;
 use crate::opening::Opening;
+use crate::owner::HOST;
 use crate::project_files::{Moment, changed_since_last};
-use crate::shelf::{self, Room};
+use crate::shelf;
 use crate::skills::flaws;
-use crate::toolbox::HOST;
 
 /// An opening built from the current inputs.
 pub(crate) struct Fresh {
@@ -69,7 +69,8 @@ pub(crate) async fn build(
     }
     let limit = characters(host);
     let soul = files::soul(&host.home, limit);
-    let project = settings.context_files.then(|| plugins.project.follow(host, workspace, limit, moment));
+    let project =
+        settings.context_files.then(|| plugins.project.follow(&host.approvals.listed, workspace, limit, moment));
     let (project, changed) = project.unwrap_or_default();
     failures.extend(changed);
     let context_files = project.files;
@@ -84,8 +85,8 @@ pub(crate) async fn build(
     let mut schemas = plugins.toolbox.schemas();
     // A prompt that is stored keeps its tools, unless the user wants a new one.
     let shelf = match before {
-        Some(_) if moment == Moment::Asked => shelf::chosen(host, workspace, &plugins.toolbox).await,
-        Some(before) => shelf::beside(host, &before.tools, &schemas),
+        Some(_) if moment == Moment::Asked => shelf::choice::chosen(host, workspace, &plugins.toolbox).await,
+        Some(before) => shelf::choice::beside(host, &before.tools, &schemas),
         None => plugins.toolbox.shelf().cloned(),
     };
     let mut deferred = Vec::new();
@@ -139,7 +140,7 @@ pub(crate) async fn build(
         failures.extend(crowding.iter().map(|crowding| crowding.notice(plugins.toolbox.is_server(&crowding.plugin))));
         whole = opening(&crowding.iter().map(|crowding| crowding.plugin.as_str()).collect::<Vec<_>>());
     }
-    if let Some(why) = Room::of(host).refuses(schemas.len()) {
+    if let Some(why) = shelf::choice::room(host).refuses(schemas.len()) {
         failures.push(format!(
             "{why}: it may refuse each message of this session; take names out of `tool_search.pinned`, set `tool_search.enabled: true`, \
              or exclude tools of servers with `mcp_servers.NAME.tools`"

@@ -6,7 +6,8 @@ use hermes_capabilities::files::Seen;
 
 use crate::approval::{SessionMode, SessionRights};
 use crate::checkpoints::Checkpoints;
-use crate::delegation::{Tasks, ToolLimits};
+use crate::delegation::limits::ToolLimits;
+use crate::delegation::tasks::Tasks;
 use crate::feed::{Feed, FeedLimits};
 use crate::project_files::ProjectFiles;
 use crate::questions::Questions;

@@ -14,14 +14,14 @@ use hermes_session_store::SessionStore;
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
+use crate::chain::ModelChain;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
-use crate::delegation::DelegationSettings;
+use crate::delegation::settings::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::plugin_set::PluginSet;
-use crate::serving::ModelChain;
-use crate::shelf::ShelfSettings;
+use crate::shelf::settings::ShelfSettings;
 use crate::shell_hooks::ShellHook;
 use crate::skills::SkillSettings;
 

@@ -5,9 +5,7 @@ use hermes_models::{LEAST_WINDOW, WindowSource};
 use hermes_session_store::SessionStore;
 use serde::{Deserialize, Serialize};
 
-use crate::host::Host;
-use crate::live::Live;
-use crate::serving::ServedModel;
+use crate::served::ServedModel;
 
 /// A window that a provider named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,20 +26,6 @@ impl LearnedWindow {
     pub fn parse(note: &str) -> Option<Self> {
         serde_json::from_str::<Self>(note).ok().filter(|learned| learned.tokens >= LEAST_WINDOW)
     }
-}
-
-/// Keeps to a window that the provider named, if it is smaller than the known one, and stores it. A configured window is
-/// replaced for this session only. Returns whether the window changed.
-pub(crate) async fn learn(host: &Host, live: &mut Live, tokens: u32) -> bool {
-    let chain = &host.chain;
-    if tokens < LEAST_WINDOW || tokens >= chain.window() {
-        return false;
-    }
-    chain.keep_to(tokens);
-    let ruler = *live.compaction.compactor.ruler();
-    live.compaction.compactor.measure_by(tokens, ruler);
-    store(host.store.as_ref(), chain.now(), Some(LearnedWindow { tokens, at: live.log.clock.now() })).await;
-    true
 }
 
 /// Forgets a window that the configuration overrides once the provider has accepted a longer request. `source` is where the

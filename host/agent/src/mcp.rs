@@ -94,7 +94,7 @@ impl McpServers {
         let (mut servers, mut left_out) = (Vec::new(), Vec::new());
         for definition in &host.settings.mcp {
             let name = &definition.name;
-            if plugins.contains(name) || name == crate::toolbox::HOST {
+            if plugins.contains(name) || name == crate::owner::HOST {
                 let text = format!(
                     "the MCP server `{name}` is left out: a plugin has the same name, and an approval must name one of them"
                 );

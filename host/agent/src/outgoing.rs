@@ -25,8 +25,11 @@ use crate::ephemeral::Ephemeral;
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::journal::Journal;
-use crate::serving::ServedModel;
-use crate::warming::WARMING;
+use crate::owner::HOST;
+use crate::served::ServedModel;
+
+/// Under which plugin and task the ledger has requests that only keep a prefix cached.
+pub const WARMING: (&str, &str) = (HOST, "cache_warming");
 
 /// Pauses of the last sixty days decide the lifetime of what is cached, of at most this many requests.
 const HABITS_MS: u64 = 60 * 86_400_000;

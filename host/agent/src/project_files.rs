@@ -13,7 +13,6 @@ use hermes_prompt::files::{self, Project};
 use hermes_session_store::SessionStore;
 
 use crate::approval::Listed;
-use crate::host::Host;
 
 /// The most entries of the workspace that are looked at.
 const MOST: usize = 10_000;
@@ -49,7 +48,7 @@ pub(crate) enum Moment {
 impl ProjectFiles {
     /// Reads them. Call it before a program of others starts. Where programs of servers have run since an earlier call, the files of
     /// that call count.
-    pub(crate) fn read(&self, host: &Host, workspace: &Path, limit: usize) {
+    pub(crate) fn read(&self, protected: &Listed, servers: &[ServerDefinition], workspace: &Path, limit: usize) {
         let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if before.as_ref().is_some_and(|known| known.is_beside_programs && known.workspace == workspace) {
             return;
@@ -59,8 +58,8 @@ impl ProjectFiles {
             workspace: workspace.to_owned(),
             limit,
             project: files::project(workspace, limit),
-            listed: listed(workspace, &host.approvals.listed),
-            is_beside_programs: host.settings.mcp.iter().any(is_program),
+            listed: listed(workspace, protected),
+            is_beside_programs: servers.iter().any(is_program),
             since: SystemTime::now(),
         });
     }
@@ -72,7 +71,13 @@ impl ProjectFiles {
     }
 
     /// The files for a prompt, and lines about what appeared or changed since they were read.
-    pub(crate) fn follow(&self, host: &Host, workspace: &Path, limit: usize, moment: Moment) -> (Project, Vec<String>) {
+    pub(crate) fn follow(
+        &self,
+        protected: &Listed,
+        workspace: &Path,
+        limit: usize,
+        moment: Moment,
+    ) -> (Project, Vec<String>) {
         let now = files::project(workspace, limit);
         let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = before.as_mut().filter(|known| known.workspace == workspace) else {
@@ -97,7 +102,7 @@ impl ProjectFiles {
                 changed.join(", ")
             ));
         }
-        for (path, why) in listed(workspace, &host.approvals.listed) {
+        for (path, why) in listed(workspace, protected) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if !known.listed.contains_key(&path) && !changed.contains(&name) {
                 lines.push(format!(
@@ -113,17 +118,14 @@ impl ProjectFiles {
 
 /// Protects the files that context files of a workspace import, as instructions: from plugins, and from the programs of servers. It is
 /// done for the folder of each session, because a resumed one can work in another folder than the front end.
-pub(crate) fn protect_imports(host: &mut Host, workspace: &Path) {
-    if !host.settings.prompt.context_files {
-        return;
-    }
+pub(crate) fn protect_imports(protected: &mut Arc<Listed>, servers: &mut [ServerDefinition], workspace: &Path) {
     let Project { imported, awaited, .. } = files::project(workspace, usize::MAX);
     let imported: Vec<PathBuf> = imported.into_iter().chain(awaited).chain(files::imported_below(workspace)).collect();
-    match host.approvals.listed.importing(&imported) {
-        Ok(listed) => host.approvals.listed = Arc::new(listed),
+    match protected.importing(&imported) {
+        Ok(listed) => *protected = Arc::new(listed),
         Err(error) => tracing::warn!(%error, "imported context files are not protected"),
     }
-    for server in &mut host.settings.mcp {
+    for server in servers {
         if let Endpoint::Program(program) = &mut server.endpoint {
             program.confinement.imported.clone_from(&imported);
         }

@@ -61,7 +61,7 @@ pub(crate) async fn rebuild(host: &Host, live: &mut Live) -> Result<Option<Strin
 pub(crate) async fn adopt(host: &Host, live: &mut Live, frozen: Frozen) -> Result<(), AgentError> {
     let _step = live.log.journal.steps().begin();
     let frozen = store(host, &live.log.session, frozen).await?;
-    live.plugins.toolbox.set_shelf(shelf::beside(host, &frozen.tools, &live.plugins.toolbox.schemas()));
+    live.plugins.toolbox.set_shelf(shelf::choice::beside(host, &frozen.tools, &live.plugins.toolbox.schemas()));
     live.prefix.adopt(frozen);
     Ok(())
 }

@@ -3,24 +3,20 @@
 //! The system prompt stays as it was built for the chosen model. Only the messages are rendered again, because wire formats
 //! differ and sealed reasoning is for the model that wrote it.
 
-mod chain;
-mod rest;
-
 use std::time::{Duration, Instant};
 
 use hermes_diagnostic::{Diagnose as _, Notice};
-use hermes_models::ModelError;
+use hermes_models::{LEAST_WINDOW, ModelError};
 use hermes_protocol::EventKind;
 
+use crate::chain::ModelChain;
 use crate::compaction::load_ruler;
 use crate::error::AgentError;
 use crate::host::Host;
+use crate::learned::{self, LearnedWindow};
 use crate::live::Live;
 use crate::outgoing::RequestSettings;
 use crate::without_tool;
-
-pub use chain::{ModelChain, ServedModel};
-pub use rest::ModelRests;
 
 /// The models that did not answer one request.
 #[derive(Default)]
@@ -141,6 +137,20 @@ async fn serve(host: &Host, live: &mut Live, model: usize) -> Result<(), AgentEr
     live.front.feed.publish(EventKind::Switched { model, engine });
     without_tool::tell(host, live);
     Ok(())
+}
+
+/// Keeps to a window that the provider named, if it is smaller than the known one, and stores it. A configured window is
+/// replaced for this session only. Returns whether the window changed.
+pub(crate) async fn learn(host: &Host, live: &mut Live, tokens: u32) -> bool {
+    let chain = &host.chain;
+    if tokens < LEAST_WINDOW || tokens >= chain.window() {
+        return false;
+    }
+    chain.keep_to(tokens);
+    let ruler = *live.compaction.compactor.ruler();
+    live.compaction.compactor.measure_by(tokens, ruler);
+    learned::store(host.store.as_ref(), chain.now(), Some(LearnedWindow { tokens, at: live.log.clock.now() })).await;
+    true
 }
 
 /// A time in words: `40 s`, `5 min`.

@@ -9,23 +9,23 @@
 //! the provider shows a definition to the model when the result of a search names it, and the model calls the tool by its own name. The wire
 //! formats know the form (`hermes_models`); searching, calling and what is stored are the same.
 
+pub(crate) mod choice;
 mod search;
+pub(crate) mod settings;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use hermes_conversation::{ToolCall, ToolSchema, found, one_line_within, tokens};
-use hermes_models::{ProviderRow, ToolNames};
+use hermes_models::ToolNames;
+
+use self::settings::Room;
 use hermes_plugin_host::json_schema;
 use serde_json::{Map, Value, json};
 
 pub use self::search::ToolIndex;
 pub(crate) use self::search::find;
 pub(crate) use self::usage::count;
-
-use crate::host::Host;
-use crate::toolbox::{HOST, Toolbox};
 
 /// The tool that finds tools on the shelf.
 pub(crate) const SEARCH: &str = found::SEARCH;
@@ -45,82 +45,6 @@ const LINES: usize = 8 << 10;
 const MOST_DEFERRED: usize = 9_000;
 /// The most bytes of their definitions. They travel with each request although no model reads them, and Anthropic takes 32 MB.
 const MOST_DEFERRED_BYTES: usize = 4 << 20;
-
-/// The user's settings.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShelfSettings {
-    /// Whether tools go on the shelf at all.
-    pub enabled: bool,
-    /// The share of the window that the tools of servers and installed plugins may take in the prompt.
-    pub share: f64,
-    /// Tools, servers and plugins whose tools are always in the prompt.
-    pub pinned: Vec<String>,
-    /// Whether providers that have a form for deferred tools get it.
-    pub deferred: bool,
-}
-
-impl Default for ShelfSettings {
-    fn default() -> Self {
-        Self { enabled: true, share: 0.1, pinned: Vec::new(), deferred: true }
-    }
-}
-
-impl ShelfSettings {
-    /// What a prompt has room for, with a window of so many tokens, and requests to these providers.
-    pub fn room<'p>(&self, window: u32, providers: impl IntoIterator<Item = &'p str>) -> Room {
-        let most = providers.into_iter().filter_map(|provider| ProviderRow::by_name(provider)?.most_tools).min();
-        let tokens = if self.enabled { (f64::from(window) * self.share) as u32 } else { u32::MAX };
-        Room { tokens, tools: most }
-    }
-}
-
-/// What a prompt has room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// The most tokens of tools that are not bundled.
-    pub tokens: u32,
-    /// The most tools of a request, if a provider refuses more.
-    pub tools: Option<usize>,
-}
-
-impl Room {
-    /// The room that the models of a session leave.
-    pub(crate) fn of(host: &Host) -> Self {
-        let providers = host.chain.all().iter().map(|served| served.model.provider.as_str());
-        host.settings.shelf.room(host.model.context_length, providers)
-    }
-
-    /// Why a provider refuses a request with so many tools; `None` if it takes them.
-    pub fn refuses(&self, tools: usize) -> Option<String> {
-        let most = self.tools.filter(|most| tools > *most)?;
-        Some(format!("a request has {tools} tools, and the provider takes at most {most}"))
-    }
-}
-
-/// The shelf of a new prompt.
-pub(crate) async fn chosen(host: &Host, workspace: &Path, toolbox: &Toolbox) -> Option<Shelf> {
-    let ShelfSettings { enabled, pinned, deferred, .. } = &host.settings.shelf;
-    if !enabled {
-        return None;
-    }
-    let bundled: BTreeSet<String> =
-        host.plugins.identities().into_iter().filter(|plugin| plugin.is_bundled).map(|plugin| plugin.name).collect();
-    let stays = |owner: &str, tool: &str| {
-        owner == HOST || bundled.contains(owner) || pinned.iter().any(|pinned| pinned == owner || pinned == tool)
-    };
-    let used = usage::most_used(host.store.as_ref(), workspace).await;
-    let schemas = toolbox.schemas();
-    let mut shelf = Shelf::choose(&schemas, Room::of(host), stays, &used)?;
-    // The list has to be right for each model that may serve the session.
-    let takes_deferred = host.chain.all().iter().all(|served| served.provider.style().defers);
-    shelf.is_deferred = *deferred && takes_deferred && shelf.can_be_deferred(&schemas);
-    Some(shelf)
-}
-
-/// The shelf beside a stored prompt, whose tools these are; `None` if it has none.
-pub(crate) fn beside(host: &Host, tools: &str, schemas: &[Owned]) -> Option<Shelf> {
-    Shelf::beside(&ToolNames::of(tools), schemas, Room::of(host))
-}
 
 /// What the definition of a tool takes in a request, in estimated tokens.
 pub(crate) fn size(schema: &ToolSchema) -> u32 {

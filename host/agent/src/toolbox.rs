@@ -19,11 +19,13 @@ use crate::answer::Answer;
 use crate::approval::{CallEffect, Gate, is_of_plan};
 use crate::clarify;
 use crate::clash::{Owners, clash};
-use crate::delegation::{self, Delegate, Listing, ToolLimits};
+use crate::delegation::limits::{Listing, ToolLimits};
+use crate::delegation::{self, Delegate};
 use crate::hook_dispatcher::{Blocked, HookDispatcher};
 use crate::kept_results::{self, Kept};
 use crate::memory_extras::Mirrors;
 use crate::offer::{Consent, OfferedTool};
+use crate::owner::HOST;
 use crate::screening;
 use crate::session_search::{self, SessionSearch};
 use crate::shelf::{self, Owned, Shelf};
@@ -78,7 +80,6 @@ const READ_FILE: &str = "read_file";
 const REMINDER: &str = "reminder";
 
 /// The plugin's name of the host's own tools.
-pub(crate) const HOST: &str = "hermes";
 
 /// What the host's own tools need.
 pub(crate) struct OwnTools {

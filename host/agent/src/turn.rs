@@ -30,7 +30,8 @@ use crate::live::Live;
 use crate::memory::Shown;
 use crate::outgoing::PendingRequest;
 use crate::recall::Recall;
-use crate::serving::{Attempts, ServedModel};
+use crate::served::ServedModel;
+use crate::serving::Attempts;
 use crate::toolbox::result::result_limits;
 use crate::turn::budget::Budget;
 use crate::{assist, compaction, learned, memory, reload, room, sender, serving, skills, without_tool};
@@ -369,7 +370,7 @@ async fn reply(
         let replied = ask(host, live, tool_choice, &attempts, stop).await?;
         // The guess was right: the shorter request is accepted.
         if let (Replied::Whole(_), Some(Some(limit))) = (&replied, guessed) {
-            learned::learn(host, live, limit).await;
+            serving::learn(host, live, limit).await;
         }
         match replied {
             // The same request would use up the limit again.
@@ -389,7 +390,7 @@ async fn reply(
                 overflows += 1;
                 let limit = limit.or_else(|| limit_below(&message, sent));
                 let learned = match limit {
-                    Some(limit) if learned::learn(host, live, limit).await => {
+                    Some(limit) if serving::learn(host, live, limit).await => {
                         format!("Hermes keeps to {limit} tokens for `{}`, ", host.chain.now().model.name)
                     }
                     _ => String::new(),

@@ -10,14 +10,12 @@ use std::time::Duration;
 use hermes_models::{Persistence, Request, ToolChoice};
 use hermes_session_store::Frozen;
 
-use crate::auxiliary::{AuxiliaryLedger, HOST};
+use crate::auxiliary::AuxiliaryLedger;
 use crate::host::Host;
 use crate::live::log::SessionLog;
-use crate::outgoing::Outgoing;
-use crate::serving::ServedModel;
+use crate::outgoing::{Outgoing, WARMING};
+use crate::served::ServedModel;
 
-/// Under which plugin and task the ledger has these requests.
-pub const WARMING: (&str, &str) = (HOST, "cache_warming");
 /// A request that takes longer is given up.
 const TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::AgentError;
 use crate::host::Host;
 use crate::live::Live;
+use crate::owner::HOST;
 use crate::rebuild;
-use crate::toolbox::{HOST, Toolbox};
+use crate::toolbox::Toolbox;
 
 /// A tool of a plugin or an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ArgGroup, Args, CommandFactory as _, Parser, Subcommand};
 use hermes_config::most_similar;
-use hermes_protocol::Mode;
 
 use crate::failure::{Failure, Kind};
 use crate::import::ImportCommand;
-use crate::imported::Parts;
 use crate::lab::LabCommand;
 use crate::mcp::McpCommand;
 use crate::memory::MemoryCommand;
@@ -18,11 +16,8 @@ use crate::plugins::new::NewArguments;
 use crate::plugins::remove::RemoveArguments;
 use crate::plugins::test::TestArguments;
 use crate::plugins::update::UpdateArguments;
-use crate::sessions::changes::{Consent, PruneArguments};
-use crate::sessions::listing::ListArguments;
-use crate::sessions::search::SearchArguments;
-use crate::sessions::transfer::ExportArguments;
-use crate::sessions::undo::UndoArguments;
+use crate::session_arguments::{ModelArguments, SessionArguments};
+use crate::sessions::command::SessionsCommand;
 use crate::skills::SkillsCommand;
 use crate::spending::UsageArguments;
 
@@ -63,54 +58,6 @@ const AFTER: &str =
 
 Exit codes: 0 success, 1 not found or another failure, 2 usage, 3 configuration, 4 model, 5 plugin, 6 store, \
                      7 session in use, 8 no answer, 9 answer not complete, 129 hang-up, 130 interrupted, 143 terminated";
-
-/// The session and the model to use.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
-#[command(group = ArgGroup::new("earlier").args(["resume", "continue"]))]
-pub(crate) struct SessionArguments {
-    /// Resume a session by its id, the beginning of its id, or its title; without one, choose it from a list
-    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) resume: Option<String>,
-
-    /// Resume the newest session of this folder
-    #[arg(short, long = "continue", id = "continue")]
-    pub(crate) continue_newest: bool,
-
-    /// Resume in a copy, and leave the original session unchanged
-    #[arg(long, requires = "earlier")]
-    pub(crate) branch: bool,
-
-    /// Use these parts of a session that was imported from a file [default: ask on a terminal, else `none`]
-    #[arg(long, value_name = "PARTS", requires = "resume")]
-    pub(crate) imported: Option<Parts>,
-
-    /// Begin in this mode: ask, accept-edits, plan (only read) or auto (ask only about what the sandbox does not cover)
-    #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
-
-    #[command(flatten)]
-    pub(crate) model: ModelArguments,
-}
-
-/// The model to use.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
-pub(crate) struct ModelArguments {
-    /// Use this provider
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
-
-    /// Use this model
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-
-    /// Use the OpenAI-compatible API at this base URL
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-
-    /// Use this context engine
-    #[arg(long, value_name = "NAME")]
-    pub(crate) engine: Option<String>,
-}
 
 /// A command other than a chat.
 #[derive(Debug, Subcommand)]
@@ -280,94 +227,6 @@ pub(crate) struct PromptArguments {
     /// Print the prompt text instead of the table of layers
     #[arg(long, conflicts_with_all = ["json", "diff", "rebuild"])]
     pub(crate) text: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
-    /// List sessions, the latest first
-    #[command(visible_alias = "ls")]
-    List(ListArguments),
-    /// Show a session with all its messages
-    Show {
-        /// The session's id, the beginning of its id, or its title
-        id: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Search messages
-    Search(SearchArguments),
-    /// Rename a session
-    Rename {
-        /// The session's id, the beginning of its id, or its title
-        id: String,
-        /// The new title; an empty title removes the old one
-        #[arg(required = true)]
-        title: Vec<String>,
-    },
-    /// Branch a session into an independent copy, and print the copy's id
-    Branch {
-        /// The session's id, the beginning of its id, or its title
-        id: String,
-        /// End the copy with this message, by its number in `show`
-        #[arg(long, value_name = "MESSAGE")]
-        at: Option<u64>,
-        /// The copy's title [default: the original's title with the next number]
-        #[arg(long, value_name = "TITLE")]
-        title: Option<String>,
-    },
-    /// Export sessions to a file that `import` reads
-    Export(ExportArguments),
-    /// Import sessions from a file that `export` wrote
-    Import {
-        /// The file to import; `-` reads standard input
-        file: PathBuf,
-        /// Only report what would be imported
-        #[arg(long)]
-        dry_run: bool,
-        /// Trust the file: use the folders and the system prompts that it names without asking
-        #[arg(long)]
-        trust: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore the files that a session changed
-    Undo(UndoArguments),
-    /// Delete sessions and their delegated tasks for good
-    Delete {
-        /// The sessions' ids, the beginnings of their ids, or their titles
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<String>,
-        /// Also delete sessions that continue the given ones
-        #[arg(long)]
-        with_children: bool,
-        #[command(flatten)]
-        consent: Consent,
-    },
-    /// Delete old sessions; a session must match all given options
-    Prune(PruneArguments),
-    /// Show the size of the store and what it contains
-    Stats {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check the store for damage
-    Check {
-        /// Skip the slow checks
-        #[arg(long)]
-        quick: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Back up the store, then repair the damage that `check` finds
-    Repair {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,8 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use hermes_conversation::{Media, Part};
 use hermes_private_files::read_regular;
 
-use crate::shell::fenced;
-use crate::text;
+use crate::text::{self, fenced};
 
 /// The largest file that is read.
 const LARGEST: u64 = 10 << 20;

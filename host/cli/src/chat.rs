@@ -18,7 +18,6 @@ use hermes_protocol::{
 };
 
 use crate::approval::AtTerminal;
-use crate::arguments::SessionArguments;
 use crate::completion::Completion;
 use crate::console::{Console, Tone};
 use crate::editor::{Input, Lines};
@@ -27,6 +26,7 @@ use crate::front::FrontEnd;
 use crate::launch;
 use crate::live::{CostOf, Live};
 use crate::screen::{Screen, Show, task_line};
+use crate::session_arguments::SessionArguments;
 use crate::signals::CtrlC;
 use crate::slash::{Slash, Think};
 use crate::typed::Typed;

@@ -16,7 +16,7 @@ use crate::cache;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
-use crate::sessions::local;
+use crate::moments::local;
 use crate::table::{Align, Table};
 use crate::text::{self, counted, grouped, line, shortened};
 

@@ -7,9 +7,9 @@ use hermes_app::doctor::{Check, Outcome, examine_home};
 use hermes_diagnostic::Fix;
 use serde_json::json;
 
-use crate::arguments::ModelArguments;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
+use crate::session_arguments::ModelArguments;
 use crate::{compile, text, wording};
 
 /// Prints the report. With a failed check, the exit code is 1. `asks_model`: whether the model gets a small request.

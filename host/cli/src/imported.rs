@@ -1,35 +1,13 @@
 //! Sessions from somebody's file: shows what the file decides, and asks which of it to use.
 
-use clap::ValueEnum;
 use hermes_agent::AcceptedParts;
 use hermes_app::{Desk, ImportedFolder, ImportedSession, SessionRequest};
 
 use crate::approval::{AtTerminal, Choice, drawn};
 use crate::failure::{Failure, Kind};
 use crate::live::Live;
+use crate::session_arguments::Parts;
 use crate::text::{self, counted, grouped};
-
-/// What to use of an imported session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Parts {
-    /// The folder and the system prompt of the file
-    All,
-    /// Only the folder
-    Folder,
-    /// Only the system prompt
-    Prompt,
-    /// Neither: continue in the current folder, with a new system prompt
-    None,
-}
-
-impl Parts {
-    fn accepted(self) -> AcceptedParts {
-        AcceptedParts {
-            folder: matches!(self, Self::All | Self::Folder),
-            prompt: matches!(self, Self::All | Self::Prompt),
-        }
-    }
-}
 
 /// Whether the user must be asked before this session opens.
 pub(crate) fn is_asking(desk: &Desk, request: &SessionRequest, parts: Option<Parts>) -> Result<bool, Failure> {

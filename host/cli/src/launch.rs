@@ -5,12 +5,12 @@ use std::sync::Arc;
 pub(crate) use hermes_app::Setup;
 use hermes_app::{Beginning, Desk, Home, Lifetime, ModelChoice, SessionRequest};
 
-use crate::arguments::{ModelArguments, SessionArguments};
 use crate::compile;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::logging;
 use crate::progress::Terminal;
+use crate::session_arguments::{ModelArguments, SessionArguments};
 
 /// The name of this front end in prompts.
 const PLATFORM: &str = "cli";

@@ -19,7 +19,7 @@ use crate::completion::Completion;
 use crate::console::{self, Tone};
 use crate::editor::{HISTORY_LINES, Input};
 use crate::signals::CtrlC;
-use crate::spending::dollars;
+use crate::text::dollars;
 use crate::{status, text, typed};
 
 /// The terminal of a chat. All clones are the same one.

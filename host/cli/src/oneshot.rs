@@ -14,13 +14,13 @@ use hermes_protocol::{Command, CommandError, EventKind, TurnEnd, UserMessage};
 use serde_json::json;
 
 use crate::approval::AtTerminal;
-use crate::arguments::SessionArguments;
 use crate::console::{Console, Tone, print};
 use crate::editor::{LARGEST_INPUT, TOO_LONG};
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
 use crate::launch::{self, Setup};
 use crate::screen::{Screen, Show};
+use crate::session_arguments::SessionArguments;
 use crate::signals::CtrlC;
 use crate::typed::Typed;
 use crate::{approval, imported, status, text};

@@ -10,11 +10,12 @@ use hermes_prompt::SystemPrompt;
 use hermes_protocol::{Command, EventKind};
 use serde_json::{Value, json};
 
-use crate::arguments::{ModelArguments, PromptArguments};
+use crate::arguments::PromptArguments;
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::session_arguments::ModelArguments;
 use crate::table::{Align, Table};
 use crate::text::{self, grouped};
 use crate::wording;

@@ -178,13 +178,6 @@ fn last_states(output: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text in a fence that no line in it can close.
-pub(crate) fn fenced(intro: &str, language: &str, text: &str) -> String {
-    let runs = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(runs.max(2) + 1);
-    format!("{intro}\n{fence}{language}\n{text}\n{fence}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

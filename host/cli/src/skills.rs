@@ -1,6 +1,7 @@
 //! `hermes skills`: finds, installs, updates and removes skills.
 
 mod consent;
+mod files;
 mod listing;
 mod search;
 

@@ -14,13 +14,12 @@ use jiff::{Span, Timestamp, Zoned};
 use serde_json::{Value, json};
 
 use self::sum::Sum;
-pub(crate) use self::sum::dollars;
 use crate::bars;
 use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
 use crate::launch;
 use crate::table::{Align, Table};
-use crate::text::{self, counted, line};
+use crate::text::{self, counted, dollars, line};
 
 /// Columns of a bar.
 const WIDTH: usize = 16;

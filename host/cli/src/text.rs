@@ -13,6 +13,17 @@ pub(crate) use json::{escaped, json};
 use serde_json::Value;
 pub(crate) use wrap::{INDENT, NARROWEST, begin, columns, fitted, hanging, labelled, wrapped};
 
+/// A text in a fence that no line in it can close.
+pub(crate) fn fenced(intro: &str, language: &str, text: &str) -> String {
+    let runs = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(runs.max(2) + 1);
+    format!("{intro}\n{fence}{language}\n{text}\n{fence}")
+}
+
+pub(crate) fn dollars(amount: f64) -> String {
+    format!("${amount:.4}")
+}
+
 /// A text on one line, in which characters that control the terminal, reorder a line or hide text are escaped.
 pub(crate) fn line(text: &str) -> String {
     one_line(&Cleaner::whole(text))

@@ -94,7 +94,7 @@ pub(crate) fn summary(record: &Record) -> String {
     format!(
         "{:>4}  {}  {paths:<10} {state:<6}  {}",
         record.number,
-        super::sessions::local(record.started_at),
+        crate::moments::local(record.started_at),
         text::line(&record.words)
     )
 }

@@ -23,25 +23,14 @@ use super::kept::Kept;
 use super::line::Line;
 use super::mode::SessionMode;
 use super::pattern::{self, Pattern};
-use super::right::Right;
+use super::right::{COMMAND, EDIT, Right};
 use super::rules::{ApprovalRules, Commands, UNCONFINED, Verdict};
+use super::settings::Approvals;
 use super::variable::is_about_output;
 use crate::offer::Consent;
+use crate::owner::HOST;
 use crate::questions::Questions;
 use crate::report::NoticeSender;
-
-/// The configured rules, and whether the user can be asked.
-#[derive(Debug, Clone, Default)]
-pub struct Approvals {
-    /// `approvals.allow`, `approvals.ask` and `approvals.deny`.
-    pub rules: ApprovalRules,
-    /// The files that change only with approval.
-    pub listed: Arc<Listed>,
-    /// Whether a front end of the session can answer questions.
-    pub can_ask: bool,
-    /// The mode in which sessions begin.
-    pub mode: Mode,
-}
 
 /// Rights that the user granted until the session is closed. They outlive the plugins' instances.
 pub(crate) type SessionRights = Arc<Mutex<HashSet<Right>>>;
@@ -92,12 +81,6 @@ pub(crate) struct Gate {
 const UNREAD: &str = "unread";
 /// The right to change skills of the user.
 const SKILLS: &str = "skills";
-/// The right to change files of the workspace in the ordinary way.
-pub(super) const EDIT: &str = "edit";
-/// What the right to run commands of a pattern begins with.
-pub(super) const COMMAND: &str = "command:";
-/// The owner of the host's own tools.
-const HOST: &str = "hermes";
 /// Without this instruction a model tries another way to the same end.
 const NO_OTHER_WAY: &str =
     "Do not try to reach the same end in another way: say what you wanted to do and why, and wait for the user.";

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use hermes_plugin_host::Identity;
 
-use super::gate::COMMAND;
-use super::right::Right;
+use super::right::{COMMAND, Right};
 
 /// The file of permanent approvals; it may be missing.
 #[derive(Debug, Clone)]

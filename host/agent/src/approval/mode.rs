@@ -7,7 +7,8 @@ use hermes_capabilities::files::EveryChange;
 use hermes_capabilities::process::{self, Offer, SandboxMode};
 use hermes_protocol::Mode;
 
-use super::gate::{Approvals, EDIT};
+use super::right::EDIT;
+use super::settings::Approvals;
 
 /// The mode of a session. Clones share it, and it outlives the plugins' instances.
 #[derive(Debug, Clone)]

@@ -18,3 +18,8 @@ impl Right {
         format!("{}/{}", self.plugin.name, self.what)
     }
 }
+
+/// The right to change files of the workspace in the ordinary way.
+pub(super) const EDIT: &str = "edit";
+/// What the right to run commands of a pattern begins with.
+pub(super) const COMMAND: &str = "command:";

@@ -9,7 +9,8 @@ use hermes_protocol::SAMPLING;
 use super::line::{Line, Unreadable, Word};
 use super::pattern::{self, Pattern};
 use super::right::Right;
-use crate::toolbox::{HOST, OwnTools};
+use crate::owner::HOST;
+use crate::toolbox::OwnTools;
 
 /// The lists. `deny` wins over `ask`, and `ask` over `allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

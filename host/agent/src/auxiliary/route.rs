@@ -4,7 +4,7 @@ use hermes_conversation::Model;
 use hermes_diagnostic::{Action, Fix};
 use hermes_models::Effort;
 
-use crate::serving::ServedModel;
+use crate::served::ServedModel;
 
 /// Section, provider and model.
 pub(super) type Identity = (String, String, String);

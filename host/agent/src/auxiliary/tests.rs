@@ -12,7 +12,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
-use crate::serving::ModelRests;
+use crate::rest::ModelRests;
 
 /// What a scripted model does in one attempt.
 #[derive(Clone)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_models::{LEAST_WINDOW, WindowSource};
 
-use crate::serving::ServedModel;
+use crate::served::ServedModel;
 
 /// The windows that providers named in this session, by address and model. Clones share them.
 #[derive(Clone, Default)]

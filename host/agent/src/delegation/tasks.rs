@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
 use crate::host_source::{Choice, HostSource};
 
 /// How long a session that is being closed waits for its tasks.
@@ -44,9 +43,9 @@ impl Tasks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session is opened with this host, which was built from this source and choice.
-    pub(crate) fn connect(&self, host: &Host, (source, choice): &(Arc<dyn HostSource>, Choice)) {
-        let most = host.settings.delegation.max_concurrent_children.max(1);
+    /// The session is made from this source and choice, and runs at most so many tasks beside each other.
+    pub(crate) fn connect(&self, most: u32, (source, choice): &(Arc<dyn HostSource>, Choice)) {
+        let most = most.max(1);
         let permits = Arc::new(Semaphore::new(usize::try_from(most).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)));
         let (source, choice) = (Arc::clone(source), choice.clone());
         self.state().connected = Some(Connected { source, choice, permits });

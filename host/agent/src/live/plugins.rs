@@ -74,7 +74,7 @@ impl RunningPlugins {
         servers: &McpServers,
     ) -> Result<Self, AgentError> {
         let notices = NoticeSender::new(&host.home, session.id.as_str(), front.feed.clone());
-        let changes = front.checkpoints.open(host, session, &notices);
+        let changes = front.checkpoints.open(&host.home, host.settings.checkpoints, session, &notices);
         let seen = Arc::clone(&front.seen);
         let answers = (front.questions.clone(), front.rights.clone(), seen, changes, front.mode.clone());
         let gate =
@@ -168,8 +168,8 @@ impl RunningPlugins {
             Toolbox::load(sources, &owners, own, Arc::clone(&dispatcher), Arc::clone(&gate), Arc::clone(&mirrors))
                 .await;
         let shelf = match &session.frozen {
-            Some(frozen) => shelf::beside(host, &frozen.tools, &toolbox.schemas()),
-            None => shelf::chosen(host, &session.workspace, &toolbox).await,
+            Some(frozen) => shelf::choice::beside(host, &frozen.tools, &toolbox.schemas()),
+            None => shelf::choice::chosen(host, &session.workspace, &toolbox).await,
         };
         toolbox.set_shelf(shelf);
         let asking = hooks.iter().map(|hook| hook.name().to_owned());

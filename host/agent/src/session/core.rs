@@ -184,8 +184,12 @@ impl Core {
     /// Protects and reads the context files of a workspace, and starts to connect to the MCP servers, unless that has happened. Call it
     /// before hooks and programs of plugins start.
     fn connect(&mut self, workspace: &Path) {
-        protect_imports(&mut self.host, workspace);
-        self.front.project.read(&self.host, workspace, freezing::characters(&self.host));
+        let limit = freezing::characters(&self.host);
+        let Host { approvals, settings, .. } = &mut self.host;
+        if settings.prompt.context_files {
+            protect_imports(&mut approvals.listed, &mut settings.mcp, workspace);
+        }
+        self.front.project.read(&approvals.listed, &settings.mcp, workspace, limit);
         if self.servers.is_none() {
             self.servers = Some(McpServers::start(&self.host, workspace, &self.front.feed));
         }
@@ -449,7 +453,7 @@ impl Core {
             live.plugins.deliveries.resume();
         }
         let taken = taken?;
-        self.front.checkpoints.rewound(&self.host, &session, to).await;
+        self.front.checkpoints.rewound(&self.host.home, &session, to).await;
         followed?;
         self.front.feed.publish_about(About::message(to), EventKind::Rewound { messages: taken.len() });
         Ok(())
@@ -458,7 +462,8 @@ impl Core {
     /// Restores the files that turns changed.
     pub(super) async fn undo(&mut self, turns: Turns, on_conflict: OnConflict) -> Result<Undo, CommandError> {
         let Some(session) = self.session().cloned() else { return Err(nothing_said("undo")) };
-        let undone = self.front.checkpoints.undo(&self.host, &session, turns, on_conflict).await;
+        let (home, limits) = (&self.host.home, self.host.settings.checkpoints.limits);
+        let undone = self.front.checkpoints.undo(home, limits, &session, turns, on_conflict).await;
         let undo = undone.map_err(|problem| CommandError::Failed { problem })?;
         self.front.feed.publish(EventKind::FilesRestored { files: undo.restored.len() });
         Ok(undo)

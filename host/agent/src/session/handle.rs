@@ -65,7 +65,7 @@ impl SessionHandle {
         let mode = SessionMode::new(&host.approvals, host.settings.sandbox.mode);
         let front = Front::new(rules.feed, mode);
         front.tell_shortfall();
-        front.tasks.connect(&host, &chosen);
+        front.tasks.connect(host.settings.delegation.max_concurrent_children, &chosen);
         let core = Core::begin(host, chosen, begin, workspace, front.clone()).await?;
         Ok(Self::start(core, front, rules.idle_after))
     }
@@ -78,7 +78,7 @@ impl SessionHandle {
         workspace: PathBuf,
         front: Front,
     ) -> Result<Self, AgentError> {
-        front.tasks.connect(&host, &chosen);
+        front.tasks.connect(host.settings.delegation.max_concurrent_children, &chosen);
         let core = Core::delegate(host, chosen, parent, workspace, front.clone()).await?;
         Ok(Self::start(core, front, SessionRules::SINGLE.idle_after))
     }

@@ -26,16 +26,18 @@ use hermes_store::{SqliteSessions, Store};
 
 use crate::approval::Approvals;
 use crate::auxiliary::AuxiliaryModels;
+use crate::chain::ModelChain;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
-use crate::delegation::DelegationSettings;
+use crate::delegation::settings::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
 use crate::feed::Subscription;
 use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
-use crate::serving::{ModelChain, ModelRests, ServedModel};
+use crate::rest::ModelRests;
+use crate::served::ServedModel;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
 pub(super) use memory::ScriptedMemory;

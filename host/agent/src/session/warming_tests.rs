@@ -10,8 +10,8 @@ use hermes_store::{NewSession, RequestRecord};
 
 use super::testing::{LONG, Process, from_here, say, turn_end, until};
 use crate::feed::FeedLimits;
+use crate::outgoing::WARMING;
 use crate::session::{Begin, SessionRules};
-use crate::warming::WARMING;
 
 /// A session would become idle shortly after its first warming.
 const RULES: SessionRules = SessionRules { feed: FeedLimits::SHARED, idle_after: Duration::from_secs(280) };

@@ -6,7 +6,6 @@ use hermes_plugin_host::{Entry, LimitSet, Permissions, Pin, RequiredVariable};
 use serde_json::json;
 
 use super::handover::{Decided, Ownership};
-use super::update::has_source;
 use super::{Consent, Granted, Handover, Offer, OfferedTools, Purpose, keep_variables};
 use crate::plugins::unset_variables;
 use crate::{AppError, ModelChoice, Reporter, Setup};
@@ -344,5 +343,14 @@ impl Progress for Downloads<'_> {
 
     fn bytes(&self, done: u64, all: Option<u64>) {
         self.0.bytes(done, all);
+    }
+}
+
+/// Refuses a plugin that the user put into its folder.
+pub(super) fn has_source(name: &str, entry: &Entry, installer: &Installer) -> Result<(), AppError> {
+    let folder = installer.folder(entry);
+    match entry.pin.is_from(&folder) {
+        true => Err(AppError::NoSource { name: name.to_owned(), folder }),
+        false => Ok(()),
     }
 }

@@ -48,15 +48,6 @@ pub async fn prepare_update(
     Ok(prepared)
 }
 
-/// Refuses a plugin that the user put into its folder.
-pub(super) fn has_source(name: &str, entry: &Entry, installer: &Installer) -> Result<(), AppError> {
-    let folder = installer.folder(entry);
-    match entry.pin.is_from(&folder) {
-        true => Err(AppError::NoSource { name: name.to_owned(), folder }),
-        false => Ok(()),
-    }
-}
-
 /// Installs a prepared update.
 ///
 /// # Errors

@@ -14,7 +14,8 @@ use super::Chat;
 use crate::console::{Console, Tone};
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::sessions::{self, failed, transfer};
+use crate::moments;
+use crate::sessions::{failed, transfer};
 use crate::table::{Align, Table};
 use crate::{imported, text};
 
@@ -194,7 +195,7 @@ pub(super) fn resumable(desk: &Desk, present: Option<&SessionId>) -> Result<Vec<
 
 /// Lets the user choose one of them.
 pub(super) async fn pick(live: &Live, listed: Vec<SessionSummary>) -> Option<SessionId> {
-    let now = sessions::now();
+    let now = moments::now();
     let row = |session: &SessionSummary| {
         let (name, about) = described(session, now);
         Candidate { text: text::shortened(&name, 40), about }
@@ -209,7 +210,7 @@ fn described(session: &SessionSummary, now: u64) -> (String, String) {
     let imported = if session.imported { " · imported" } else { "" };
     let about = format!(
         "{} · {}{imported}",
-        sessions::age(session.updated_at, now),
+        moments::age(session.updated_at, now),
         text::counted(session.conversation_messages, "message")
     );
     let first = text::title(&session.preview);
@@ -222,7 +223,7 @@ fn described(session: &SessionSummary, now: u64) -> (String, String) {
 }
 
 fn table(listed: &[SessionSummary], console: Console) -> String {
-    let now = sessions::now();
+    let now = moments::now();
     let mut table = Table::new(&[Align::Left, Align::Left]);
     for session in listed.iter().take(MOST_PRINTED) {
         let (name, about) = described(session, now);

@@ -10,7 +10,7 @@ use super::{Choice, diff, differences, printed, printed_json};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
-use crate::sessions::local;
+use crate::moments::local;
 
 pub(super) fn list(id: Option<u64>, json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let notebook = Notebook::open(setup);

@@ -18,8 +18,8 @@ use super::{LoadArguments, printed, printed_json};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::moments::{local, now};
 use crate::question::confirmed;
-use crate::sessions::{local, now};
 use crate::table::{Align, Table};
 use crate::text;
 

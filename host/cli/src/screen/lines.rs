@@ -3,7 +3,7 @@
 use hermes_protocol::TaskStatus;
 
 use super::MOST_LINES;
-use crate::spending::dollars;
+use crate::text::dollars;
 use crate::text::{self, counted};
 
 /// The first lines of a message behind a mark: it may be a long paste, or have files and outputs behind it.

@@ -10,10 +10,11 @@ use jiff::civil;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::{failed, now, printed, printed_json, to_change, to_read, with_session};
+use super::{failed, printed, printed_json, to_change, to_read, with_session};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::moments::now;
 use crate::question;
 use crate::sessions::listing;
 use crate::table::Table;

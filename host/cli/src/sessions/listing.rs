@@ -8,11 +8,12 @@ use hermes_conversation::{Message, Origin, Role};
 use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
 use serde_json::{Map, Value, json};
 
-use super::{brief_age, failed, local, now, printed, printed_json, to_read, with_session};
+use super::{failed, printed, printed_json, to_read, with_session};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::imported;
 use crate::launch::Setup;
+use crate::moments::{brief_age, local, now};
 use crate::table::{Align, Table};
 use crate::text::{self, grouped};
 

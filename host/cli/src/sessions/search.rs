@@ -8,7 +8,7 @@ use hermes_conversation::{Role, SessionId};
 use hermes_store::{Fragment, Hit, Matching, SearchQuery, SessionError, Sort, Store, StoreError};
 use serde_json::json;
 
-use super::local;
+use crate::moments::local;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;

@@ -154,7 +154,7 @@ pub(super) fn import(
     let trust = if trust { Trust::ThisFile } else { Trust::OwnFiles };
     let done = match dry_run {
         true => store.examine_import(&mut file),
-        false => store.import(&mut file, super::now(), trust),
+        false => store.import(&mut file, crate::moments::now(), trust),
     }
     .map_err(|error| foreign(path, &error).unwrap_or_else(|| failed(error)))?;
     if json {

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use hermes_store::{Depth, Outcome, Repair, Stats, Store, StoreError, repair as repair_store};
 use serde_json::json;
 
-use super::{failed, local, printed, printed_json, to_read};
+use super::{failed, printed, printed_json, to_read};
 use crate::console::print;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
+use crate::moments::local;
 use crate::text;
 
 pub(super) fn stats(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {

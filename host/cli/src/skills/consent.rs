@@ -7,8 +7,8 @@ use std::io::{self, IsTerminal as _};
 
 use hermes_app::operations::{SkillConsent, SkillOffer};
 use hermes_app::skills::Suspicion;
-use hermes_install::skills::{Change, FileChange, SkillFile};
 
+use super::files::{changed, is_program};
 use super::listing::{declared, guessed};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
@@ -20,14 +20,6 @@ use crate::text;
 const MOST_LISTED: usize = 20;
 /// Most programs, and most suspicious passages, that are listed.
 const MOST_WARNED: usize = 40;
-/// Ends of the names of programs in source form.
-const PROGRAMS: &[&str] = &[
-    "bash", "bat", "cjs", "cmd", "exe", "fish", "js", "lua", "mjs", "php", "pl", "ps1", "psm1", "py", "r", "rb",
-    "scpt", "sh", "tcl", "ts", "vbs", "wasm", "zsh",
-];
-/// Beginnings of files that a system starts: scripts, ELF, Mach-O, Windows and WebAssembly.
-const MAGIC: &[&[u8]] = &[b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ", b"\0asm"];
-
 /// Asks on the terminal, or agrees by `--yes`.
 pub(super) struct Terminal {
     pub(super) console: Console,
@@ -44,22 +36,6 @@ impl Terminal {
             "--accept agrees to what the scan found, and not to the rest, and there is no terminal on which to ask";
         Err(Failure::new(Kind::Usage, format!("nothing was {done}"), why, "add --yes behind --accept DIGEST"))
     }
-}
-
-/// Whether a file can be started, or run by an interpreter.
-pub(super) fn is_program(file: &SkillFile) -> bool {
-    let end = file.name.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, end)| end.to_lowercase());
-    end.is_some_and(|end| PROGRAMS.contains(&end.as_str())) || MAGIC.iter().any(|magic| file.bytes.starts_with(magic))
-}
-
-/// A changed file in words.
-pub(super) fn changed(change: &FileChange) -> String {
-    let word = match change.change {
-        Change::Added => "added",
-        Change::Changed => "changed",
-        Change::Removed => "removed",
-    };
-    format!("{word} {}", change.name)
 }
 
 /// Adds a title and rows that only describe; the last ones as a number.

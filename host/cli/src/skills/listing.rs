@@ -8,7 +8,7 @@ use hermes_install::InstallError;
 use hermes_install::skills::{Declared, FoundSkill, SkillFile};
 use serde_json::{Value, json};
 
-use super::consent::is_program;
+use super::files::is_program;
 use crate::console::{Console, Tone, print};
 use crate::failure::Failure;
 use crate::launch::Setup;
@@ -168,7 +168,7 @@ fn rows(setup: &Setup, found: &FoundSkill, files: &[SkillFile], scan: &[String])
         rows.push(("installed", entry.installed.clone()));
         rows.push(("accepted", entry.accepted.join("; ")));
     }
-    rows.extend(found.edits.iter().map(|edit| ("edited", super::consent::changed(edit))));
+    rows.extend(found.edits.iter().map(|edit| ("edited", super::files::changed(edit))));
     rows.extend(files.iter().map(|file| ("file", described_file(file))));
     rows.extend(scan.iter().map(|found| ("scan", format!("{found} looks like injected instructions"))));
     rows

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hermes_store::UsageRow;
 use serde_json::{Value, json};
 
-use crate::text::grouped;
+use crate::text::{dollars, grouped};
 
 /// What some requests used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -99,8 +99,4 @@ pub(super) fn by<K: Ord>(rows: &[UsageRow], key: impl Fn(&UsageRow) -> K) -> BTr
         sums.entry(key(row)).or_default().add(row);
     }
     sums
-}
-
-pub(crate) fn dollars(amount: f64) -> String {
-    format!("${amount:.4}")
 }

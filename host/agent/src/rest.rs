@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hermes_models::{ModelError, Rest, Rests};
 
-use super::chain::ServedModel;
+use crate::served::ServedModel;
 
 /// The longest rest that Hermes itself decides on. A server may ask for a longer one.
 const LONGEST: Duration = Duration::from_secs(3600);
