@@ -38,7 +38,7 @@ use crate::shelf;
 /// How long the end of a single turn waits for lists that were never kept.
 const KEEPING: Duration = Duration::from_secs(20);
 
-/// What stands for the version of a server in questions, and in the list of approvals.
+/// Shown in place of a server's version, in questions and in the list of approvals.
 pub const SERVER_VERSION: &str = "MCP";
 
 /// The servers of a session.

@@ -165,7 +165,7 @@ impl Job {
                 biased;
                 event = events.next() => match event.as_deref().map(|event| &event.kind) {
                     Some(EventKind::TurnEnded { end, .. }) => match cut {
-                        // What it said before it was cut off is no answer.
+                        // A partial reply does not count as an answer.
                         Some(state) => return Ended::cut(state),
                         None => return end.clone().into(),
                     },
