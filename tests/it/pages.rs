@@ -106,6 +106,18 @@ fn every_test_of_an_invariant_exists() {
     assert!(items > 80, "{items}");
 }
 
+/// The lists of how to add something say which test fails if a step is forgotten.
+#[test]
+fn every_test_of_the_lists_of_additions_exists() {
+    let name = Regex::new(r"`([a-z0-9]+(?:_[a-z0-9]+){3,})`").unwrap();
+    let page = read(Path::new("docs/develop/adding.md"));
+    let code: String = files(&["rs"]).iter().map(|file| read(file)).collect();
+    let named: BTreeSet<&str> = name.captures_iter(&page).map(|found| found.extract::<1>().1[0]).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+    assert!(named.len() > 20, "{named:?}");
+}
+
 /// The path of a link, from the root of the repository.
 fn joined(page: &Path, link: &str) -> PathBuf {
     let mut path = PathBuf::new();
