@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask attack` runs every test below a module named `attack`, in this crate and in others, with
 //! `HERMES_ATTACK_ALL` set; a usual run of the tests leaves out inputs for which [`all`] is asked.
-//! `docs/security.md` lists the boundaries.
+//! `docs/use/security.md` lists the boundaries.
 
 mod approval;
 mod archive;

@@ -23,7 +23,7 @@ use hermes_tests::{Hermes, Home, KEY, Output};
 use regex::Regex;
 
 /// Each code with its exit code.
-const CODES: &str = include_str!("../../docs/errors.md");
+const CODES: &str = include_str!("../../docs/use/errors.md");
 
 /// What differs between two runs or two machines, and what replaces it.
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -59,7 +59,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 pub(crate) struct Screens(String);
 
 impl Screens {
-    /// Runs a command that ends with one error. The error has a code of `docs/errors.md`, a cause and a fix, and the exit code is the
+    /// Runs a command that ends with one error. The error has a code of `docs/use/errors.md`, a cause and a fix, and the exit code is the
     /// one of that page.
     #[track_caller]
     pub(crate) fn error(&mut self, situation: &str, home: &Home, command: Hermes) {
@@ -172,10 +172,10 @@ fn the_snapshots_show_more_than_fifty_errors() {
     assert!(shown.len() > 50, "{shown:?}");
 }
 
-/// The exit code of an error by `docs/errors.md`.
+/// The exit code of an error by `docs/use/errors.md`.
 #[track_caller]
 fn exit_code(code: &str) -> i32 {
     let row = CODES.lines().find_map(|line| line.strip_prefix(&format!("| `{code}` | ")));
     let exit = row.and_then(|row| row.split(' ').next()?.parse().ok());
-    exit.unwrap_or_else(|| panic!("docs/errors.md has no row for `{code}`"))
+    exit.unwrap_or_else(|| panic!("docs/use/errors.md has no row for `{code}`"))
 }

@@ -1,5 +1,5 @@
 //! Every way in which a model's server fails, in each wire format: what the user reads, how often the request is sent, and that the
-//! session goes on afterwards. `docs/model-failures.md` shows the result; run with `INSTA_UPDATE=always` to write it.
+//! session goes on afterwards. `docs/use/model-failures.md` shows the result; run with `INSTA_UPDATE=always` to write it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -414,7 +414,7 @@ fn every_failure_of_a_server_has_its_message_and_the_session_goes_on() {
 }
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/model-failures.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/use/model-failures.md")
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The complete plugins of `docs/kinds`: in Rust, built with the other guests, and in JavaScript, as kept components. Each passes
+//! The complete plugins of `docs/plugins/kinds`: in Rust, built with the other guests, and in JavaScript, as kept components. Each passes
 //! `plugins test` and serves the session that its page shows.
 //!
 //! `HERMES_WRITE_PAGES=1` writes code and session into the pages. `cargo xtask languages kept` builds the kept components.
@@ -19,7 +19,7 @@ pub(crate) const KINDS: [&str; 6] = ["context-engine", "embedder", "hooks", "mem
 
 /// The folder of the pages.
 pub(crate) fn pages() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/kinds")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/plugins/kinds")
 }
 
 fn read(path: &Path) -> String {

@@ -18,6 +18,7 @@ mod install;
 mod kinds;
 mod memory;
 mod moving;
+mod pages;
 mod plugins;
 mod promises;
 mod prompt;

@@ -1,4 +1,4 @@
-//! Every sentence of the contract is in a table of `docs/contract-promises`: a promise with the tests that fail when it is broken, a
+//! Every sentence of the contract is in a table of `tests/evidence/contract-promises`: a promise with the tests that fail when it is broken, a
 //! duty of plugins, or a description. A new sentence needs a decision and, if it is a promise, a test.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use regex::Regex;
 
 /// The folder of the contract's text.
 const CONTRACT: &str = "wit/1.1.0";
-const TABLES: &str = "docs/contract-promises";
+const TABLES: &str = "tests/evidence/contract-promises";
 /// Texts without a table.
 const WITHOUT_TABLE: &[&str] = &[];
 

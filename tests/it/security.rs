@@ -1,4 +1,4 @@
-//! `docs/security.md` names files and tests of every boundary. They exist, and the tests are attacks.
+//! `docs/use/security.md` names files and tests of every boundary. They exist, and the tests are attacks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn root() -> &'static Path {
 }
 
 fn page() -> String {
-    std::fs::read_to_string(root().join("docs/security.md")).unwrap()
+    std::fs::read_to_string(root().join("docs/use/security.md")).unwrap()
 }
 
 /// The cells of the table of boundaries.
@@ -92,12 +92,12 @@ fn every_named_file_and_test_exists() {
 }
 
 #[test]
-fn a_hole_is_reported_in_private_and_without_an_address() {
+fn a_vulnerability_is_reported_in_private_and_without_an_address() {
     let page = page();
-    let (_, report) = page.split_once("## Reporting a hole").unwrap();
+    let (_, report) = page.split_once("## Reporting a vulnerability").unwrap();
     assert!(report.contains("Report a vulnerability") && !page.contains('@') && !page.contains("mailto"));
-    for other in ["README.md", "ARCHITECTURE.md"] {
+    for other in ["README.md", "ARCHITECTURE.md", "SECURITY.md"] {
         let text = std::fs::read_to_string(root().join(other)).unwrap();
-        assert!(text.contains("docs/security.md"), "{other} does not link docs/security.md");
+        assert!(text.contains("docs/use/security.md"), "{other} does not link docs/use/security.md");
     }
 }

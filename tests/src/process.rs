@@ -280,7 +280,7 @@ impl Output {
         self
     }
 
-    /// Panics unless it exited with this code; `docs/exit-codes.md` has the table.
+    /// Panics unless it exited with this code; `docs/use/exit-codes.md` has the table.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.status.code(), Some(code), "\n{self}");

@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// Runs the targets one after the other, and prints a row of `docs/measurements.md` for each.
+/// Runs the targets one after the other, and prints a row of `tests/evidence/measurements.md` for each.
 pub(crate) fn run(repository: &Repository, options: &Options<'_>) -> Result<()> {
     let mut version = repository.cargo();
     version.args(["fuzz", "--version"]);

@@ -33,7 +33,7 @@ impl fmt::Display for Staged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "staged {} bundled plugins, {} test guests, {} plugins of docs/kinds ({} files changed) and {} native libraries",
+            "staged {} bundled plugins, {} test guests, {} plugins of docs/plugins/kinds ({} files changed) and {} native libraries",
             self.bundled, self.test_guests, self.kinds, self.written, self.natives
         )
     }
@@ -162,9 +162,9 @@ fn test_guests(repository: &Repository) -> Result<Vec<Source>> {
     sources_in(&repository.root().join("tests/guests"), Path::new(""))
 }
 
-/// The plugins in Rust that the pages of `docs/kinds` show. Their manifest is that of the plugin in the other language, too.
+/// The plugins in Rust that the pages of `docs/plugins/kinds` show. Their manifest is that of the plugin in the other language, too.
 fn kinds(repository: &Repository) -> Result<Vec<Source>> {
-    let pages = repository.root().join("docs/kinds");
+    let pages = repository.root().join("docs/plugins/kinds");
     let entries = fs::read_dir(&pages).with_context(|| format!("cannot read {}", pages.display()))?;
     let mut sources = Vec::new();
     for entry in entries {

@@ -35,7 +35,7 @@ usage: cargo xtask COMMAND
                 is not installed; uses Python 3 and its package index, for the official SDKs that check requests
   languages [rust|python|javascript|c|go|kept …]
                 build, test, install and use new plugins in these languages (all), and print times, sizes and memory; needs
-                their compilers, and downloads packages; `kept` builds the components in docs/kinds from JavaScript
+                their compilers, and downloads packages; `kept` builds the components in docs/plugins/kinds from JavaScript
   mistakes [rust|python|javascript|c|go …]
                 make the mistakes that tests/mistakes lists for these languages (all) in new plugins, and print what finds each of them
                 and what an author reads; HERMES_MISTAKE=NAME makes only those with this text in their name

@@ -1,7 +1,7 @@
 //! The agent loop: a session from commands to events, through tools, memory and the context engine.
 //!
-//! A [`SessionHandle`] drives a session: commands go in, events come out. The loop knows plugins only as the five kinds,
-//! models only as [`hermes_models::Provider`], and stores every message before it takes the next step. It prints nothing
+//! A [`SessionHandle`] drives a session: commands go in, events come out. The loop knows plugins only as the traits of
+//! their kinds, models only as [`hermes_models::Provider`], and stores every message before it takes the next step. It prints nothing
 //! and asks nobody directly: a question is an event that a command answers.
 
 #![forbid(unsafe_code)]

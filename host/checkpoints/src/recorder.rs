@@ -2,8 +2,8 @@
 //!
 //! A file tool of the host names the paths that it is about to change, so that exactly these are saved. A program may change
 //! anything: the whole workspace is looked through before it starts and after it ends. What changed while nothing of Hermes ran is
-//! the user's, and is not recorded. Of programs that run at the same time, only the first needs the look before and only the last the
-//! look after.
+//! the user's, and is not recorded. While several programs run, only the first scans the workspace before it starts, and only the last
+//! after it ends.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;

@@ -20,7 +20,7 @@ use hermes_store::{PortError, StoreError};
 
 use crate::wording;
 
-/// Exit codes by kind of failure; `docs/exit-codes.md` has the table.
+/// Exit codes by kind of failure; `docs/use/exit-codes.md` has the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The reader of standard output closed it. This is not an error, and nothing is reported.
@@ -58,7 +58,7 @@ impl From<Kind> for ExitCode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
-    /// Stable; `docs/errors.md` lists all.
+    /// Stable; `docs/use/errors.md` lists all.
     pub(crate) code: Cow<'static, str>,
     /// What failed.
     pub(crate) what: String,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_page_on_errors_has_one_row_for_each_code() {
-        let page = include_str!("../../../docs/errors.md");
+        let page = include_str!("../../../docs/use/errors.md");
         let mut rows: Vec<String> = ALL
             .iter()
             .copied()
@@ -236,7 +236,7 @@ mod tests {
             .collect();
         rows.sort();
         let known: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-        assert_eq!(known, rows, "docs/errors.md needs these rows:\n{}", rows.join("\n"));
+        assert_eq!(known, rows, "docs/use/errors.md needs these rows:\n{}", rows.join("\n"));
         rows.dedup_by_key(|row| row.split('`').nth(1).map(str::to_owned));
         assert_eq!(rows.len(), known.len(), "two situations share a code");
     }

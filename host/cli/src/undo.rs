@@ -11,7 +11,7 @@ use crate::text;
 /// The most files and commands that are named in a row.
 const NAMED: usize = 20;
 
-/// Names in one line, of which the rest is counted.
+/// Names in one line: the first [`NAMED`], then the number of the others.
 fn named<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     let more = names.len().saturating_sub(NAMED);
     let mut shown: Vec<String> = names.take(NAMED).map(|name| text::exact(&name.to_string())).collect();

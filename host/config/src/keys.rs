@@ -1,4 +1,4 @@
-//! The keys of `config.yaml` as a table, for `hermes config`, for suggestions and for `docs/configuration.md`. The types in
+//! The keys of `config.yaml` as a table, for `hermes config`, for suggestions and for `docs/use/configuration.md`. The types in
 //! `settings.rs` are its source.
 
 use std::sync::LazyLock;
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_page_on_configuration_has_a_row_for_each_key() {
-        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/use/configuration.md");
         let page = std::fs::read_to_string(&file).unwrap();
         let row = |key: &Key| {
             let default = key.default().map_or_else(|| "none".to_owned(), Value::to_string);

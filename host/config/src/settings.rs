@@ -1,6 +1,6 @@
 //! The types of `config.yaml`: every key with its type, its default and its description.
 //!
-//! The reader, the JSON Schema, `hermes config` and the table in `docs/configuration.md` all follow from these types. The
+//! The reader, the JSON Schema, `hermes config` and the table in `docs/use/configuration.md` all follow from these types. The
 //! descriptions are sentences that users read.
 
 mod auxiliary;
@@ -38,7 +38,7 @@ pub struct Settings {
     /// What `hermes login` can log in to, by names of your own.
     #[schemars(extend("x-name" = "<login>", "properties" = {}))]
     pub logins: BTreeMap<String, Option<LoginSection>>,
-    /// Your own providers, which `model.provider` can name. See docs/models.md.
+    /// Your own providers, which `model.provider` can name. See docs/use/models.md.
     pub custom_providers: Vec<CustomProviderSection>,
     /// The context engine.
     pub context: ContextSection,
@@ -48,22 +48,22 @@ pub struct Settings {
     pub memory: MemorySection,
     /// The search in earlier conversations.
     pub session_search: SessionSearchSection,
-    /// Tools that have no room in the prompt. See docs/mcp.md.
+    /// Tools that have no room in the prompt. See docs/use/mcp.md.
     pub tool_search: ToolSearchSection,
     /// Which plugins run, and with which settings.
     pub plugins: PluginsSection,
-    /// Servers of the Model Context Protocol, by names of your own. See docs/mcp.md.
+    /// Servers of the Model Context Protocol, by names of your own. See docs/use/mcp.md.
     #[schemars(extend("x-name" = "<server>", "properties" = {}))]
     pub mcp_servers: BTreeMap<String, Option<McpServerSection>>,
-    /// Programs of yours that run at `before-tool`, `after-tool`, `before-model` and `after-model`, each with `command`, `matcher` and `timeout`. See docs/hooks.md.
+    /// Programs of yours that run at `before-tool`, `after-tool`, `before-model` and `after-model`, each with `command`, `matcher` and `timeout`. See docs/use/hooks.md.
     pub hooks: BTreeMap<String, Option<Vec<HookSection>>>,
-    /// Skills of your own and from elsewhere. See docs/skills.md.
+    /// Skills of your own and from elsewhere. See docs/use/skills.md.
     pub skills: SkillsSection,
     /// What plugins may do without asking.
     pub approvals: ApprovalsSection,
-    /// How programs that plugins start are confined. See docs/sandbox.md.
+    /// How programs that plugins start are confined. See docs/use/sandbox.md.
     pub sandbox: SandboxSection,
-    /// The files before and after each change, for `/undo`. See docs/undo.md.
+    /// The files before and after each change, for `/undo`. See docs/use/undo.md.
     pub checkpoints: CheckpointsSection,
     /// The models that serve tasks of plugins.
     pub auxiliary: AuxiliarySection,

@@ -43,10 +43,10 @@ impl Diagnose for ConformanceError {
             ),
             Self::Read { .. } => (codes::READ, "check its permissions".to_owned()),
             Self::Manifest { fix, .. } => {
-                (codes::MANIFEST, fix.unwrap_or("correct it; docs/plugins.md lists its fields").to_owned())
+                (codes::MANIFEST, fix.unwrap_or("correct it; docs/plugins/overview.md lists its fields").to_owned())
             }
             Self::Fixtures { .. } => {
-                (codes::FIXTURES, "correct it; docs/testing-plugins.md describes the format".to_owned())
+                (codes::FIXTURES, "correct it; docs/plugins/testing.md describes the format".to_owned())
             }
             Self::Config(_) => (codes::CONFIG, "give one such as '{\"key\": \"value\"}'".to_owned()),
             Self::Surroundings(_) => {

@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_that_was_accepted_is_accepted_over_what_was_said_meanwhile(
+    fn an_accepted_plan_stays_valid_when_messages_are_appended(
         (all, segments) in turns().prop_flat_map(|all| {
             let length = conversation(&all[..all.len().div_ceil(2)]).messages().len();
             (Just(all), segments(length))

@@ -44,7 +44,7 @@ pub use notice::Notice;
 /// A report of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Stable across versions; `docs/errors.md` lists all.
+    /// Stable across versions; `docs/use/errors.md` lists all.
     pub code: Code,
     /// What failed, as a clause: `the session cannot be opened`.
     pub what: String,

@@ -1,6 +1,6 @@
 //! Columns out of process: a command answers each request with the context that it would send, in JSON lines.
 //!
-//! `docs/lab.md` describes the protocol. A command that dies, hangs or answers nonsense ends its own column with an error
+//! `docs/develop/lab.md` describes the protocol. A command that dies, hangs or answers nonsense ends its own column with an error
 //! and delays no other.
 
 use std::collections::{BTreeMap, HashMap};

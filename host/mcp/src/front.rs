@@ -17,7 +17,7 @@ pub trait Front: Send + Sync + 'static {
     /// A line for the log.
     fn log(&self, is_warning: bool, text: &str);
     /// Asks the user during a call; `None` if nobody can answer. The user can also answer in other words than the choices.
-    /// With `takes_values`, such words are a value, and a number is no place in the list of choices.
+    /// With `takes_values`, such words are a value, and a typed number is a value too, not the number of a choice.
     async fn ask(&self, question: String, choices: Vec<String>, takes_values: bool) -> Option<String>;
     /// Whether somebody can answer questions.
     fn is_attended(&self) -> bool;

@@ -21,14 +21,14 @@ use crate::listing::Listing;
 use crate::said::Said;
 use crate::shared::{self, SharedFront};
 
-/// A rest that is shorter is waited for.
+/// A call waits out a cooldown that ends within this time.
 const SHORT_REST: Duration = Duration::from_secs(5);
-/// How long further news of a changed list are waited for.
+/// How long to wait for further change notices before the list is read again.
 const SETTLE: Duration = Duration::from_millis(300);
-/// So many calls without an answer in a row end a server.
+/// After this many unanswered calls in a row, the server is ended.
 const PATIENT_CALLS: u32 = 2;
 
-/// So many servers of a process start at once, so that the machine stays usable. One that a call waits for is not counted.
+/// At most this many servers of a process start at once, so that the machine stays usable. A server that a call waits for is not counted.
 static STARTS: Semaphore = Semaphore::const_new(4);
 
 /// A server of a session. It connects in the background, or at its first call if its list was kept lately. Dropping it ends the server.

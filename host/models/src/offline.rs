@@ -1,7 +1,7 @@
 //! The built-in partner: it follows a few commands, so that the loop and its tools work without a configured model.
 //!
 //! Its reply depends only on the request, so that tests and plugin authors can script it.
-//! `docs/offline.md` lists its grammar.
+//! `docs/use/offline.md` lists its grammar.
 
 mod grammar;
 

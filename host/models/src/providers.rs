@@ -2,7 +2,7 @@
 //! never a branch elsewhere.
 //!
 //! `rows.rs` has the rows, `custom.rs` those of the user, and `unsupported.rs` the providers that cannot be used, with the
-//! reasons. `docs/models.md` shows the same tables; tests compare them.
+//! reasons. `docs/use/models.md` shows the same tables; tests compare them.
 
 mod address;
 mod custom;

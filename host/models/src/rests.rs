@@ -23,7 +23,7 @@ const LARGEST: u64 = 256 << 10;
 const MOST: usize = 256;
 /// The most characters of a cause.
 const LONGEST_CAUSE: usize = 300;
-/// A shorter rest is over before another process would ask.
+/// A shorter cooldown is not stored: it ends before another process would read it.
 const LEAST_KEPT: Duration = Duration::from_secs(5);
 /// How long failures in a row are remembered after a rest, in milliseconds.
 const REMEMBERED: u64 = 24 * 3600 * 1000;

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_documentation_names_every_wire_format_and_the_date_of_the_prices() {
-        let page = include_str!("../../../docs/models.md");
+        let page = include_str!("../../../docs/use/models.md");
         for mode in ApiMode::ALL {
             assert!(page.contains(&format!("- `{}`: ", mode.as_str())), "{mode:?}");
             assert_eq!(ApiMode::parse(&mode.as_str().to_ascii_uppercase()), Some(*mode));

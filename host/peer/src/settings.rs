@@ -319,7 +319,7 @@ impl Translator<'_> {
             match mode.as_str() {
                 Some("smart") => self.report.left("approvals.mode: a model decided there; here Hermes asks"),
                 Some("manual") => drop(self.take(MODE, MODE, &json!("ask"))),
-                _ => self.report.left("approvals.mode: it turned questions off; see `auto` in docs/approvals.md"),
+                _ => self.report.left("approvals.mode: it turned questions off; see `auto` in docs/use/approvals.md"),
             }
         }
         self.used.insert(DENY.to_owned());
@@ -339,7 +339,7 @@ impl Translator<'_> {
         }
         if !rules.is_empty() && self.take(DENY, DENY, &rules.into()) {
             self.report
-                .changed("approvals.deny: here a pattern compares the words of a command; see docs/approvals.md");
+                .changed("approvals.deny: here a pattern compares the words of a command; see docs/use/approvals.md");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Finds plugins, reads their manifests, and hands the agent the five kinds.
+//! Finds plugins, reads their manifests, and hands the agent the traits of their kinds.
 //!
 //! Plugins come from two places only: the binary and `$HERMES_HOME/plugins`. A plugin's exports determine its kinds. The user
 //! chooses which plugins run ([`Selection`]), and grants some of the permissions that a manifest requests ([`Lock`]).

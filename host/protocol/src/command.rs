@@ -271,7 +271,7 @@ pub enum CommandError {
 }
 
 impl CommandError {
-    /// Converts the refusal into a problem with a code of `docs/errors.md`.
+    /// Converts the refusal into a problem with a code of `docs/use/errors.md`.
     pub fn problem(&self) -> Problem {
         let (code, fix) = match self {
             Self::Failed { problem } => return problem.clone(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct Problem {
-    /// Names the error for programs; `docs/errors.md` lists all codes.
+    /// Names the error for programs; `docs/use/errors.md` lists all codes.
     pub code: String,
     /// The kind of error.
     pub category: Category,

@@ -35,7 +35,7 @@ pub enum Query {
         /// The subagent whose call it is about; `None` for the session itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Whether any other text is a value of a form, so that a typed number is no place in the list of choices.
+        /// Whether other text is a value of the form. A typed number is then that value, not the number of a choice.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         takes_values: bool,
     },

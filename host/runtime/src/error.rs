@@ -63,7 +63,7 @@ pub enum LoadError {
         /// The import's name.
         import: String,
     },
-    /// It exports none of the five kinds.
+    /// It exports no plugin kind.
     #[error("it exports none of context-engine, memory-provider, tools, skills, hooks, embedder")]
     NoKind,
     /// An export has the right name but another shape, or `lifecycle` is missing.

@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_documentation_of_limits_has_the_table() {
-        let page = include_str!("../../../docs/plugins-limits.md");
-        assert!(page.contains(&documentation()), "docs/plugins-limits.md lacks the table\n{}", documentation());
+        let page = include_str!("../../../docs/plugins/limits.md");
+        assert!(page.contains(&documentation()), "docs/plugins/limits.md lacks the table\n{}", documentation());
     }
 }

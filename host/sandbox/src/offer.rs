@@ -86,9 +86,9 @@ impl Offer {
                 "boot Linux 5.12 or later, or let the container use its system calls for mounts"
             }
             Self::Nothing(why) if why.split(':').next().is_some_and(|step| step.contains("namespace")) => {
-                "allow user namespaces for this program, as docs/sandbox.md says"
+                "allow user namespaces for this program, as docs/use/sandbox.md says"
             }
-            Self::Nothing(_) => "docs/sandbox.md says what the sandbox needs of the kernel and of a container",
+            Self::Nothing(_) => "docs/use/sandbox.md says what the sandbox needs of the kernel and of a container",
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
                 "private mounts",
                 system(libc::EPERM),
                 "; this container does not allow it",
-                "docs/sandbox.md says what",
+                "docs/use/sandbox.md says what",
             ),
             (
                 container,

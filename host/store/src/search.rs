@@ -1,4 +1,4 @@
-//! Searches messages. `docs/search.md` describes the query language and what is searched.
+//! Searches messages. `docs/use/search.md` describes the query language and what is searched.
 //!
 //! A query becomes a plan, and a plan becomes SQL: `query`, `plan`, `select`. A question is answered by `ranked` instead, as long
 //! as its words are in the index. `index` maintains the indexes, `text` defines which text of a message is in them, `snippet`
@@ -76,7 +76,7 @@ pub struct SearchQuery {
 /// How the text of a query is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Matching {
-    /// In the language of `docs/search.md`.
+    /// In the language of `docs/use/search.md`.
     #[default]
     Language,
     /// Words without operators; at least one must occur. For questions: in the order of rank, messages beside good hits are hits

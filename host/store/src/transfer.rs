@@ -1,4 +1,4 @@
-//! Export and import of sessions: a file with one JSON record per line. `docs/sessions.md` describes the format.
+//! Export and import of sessions: a file with one JSON record per line. `docs/use/sessions.md` describes the format.
 
 mod export;
 mod import;

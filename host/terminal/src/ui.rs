@@ -26,7 +26,7 @@ use crate::question::{Answer, Question};
 const TICK: Duration = Duration::from_millis(16);
 /// The same while nothing runs and nothing changes.
 const REST: Duration = Duration::from_millis(100);
-/// With so many bytes that were not read yet, the sender waits.
+/// The sender waits while this many bytes are unread.
 const MOST_WAITING: usize = 64 << 10;
 /// The size of a terminal that does not know its own.
 const SIZE: (u16, u16) = (80, 24);

@@ -68,7 +68,7 @@
 //! Set `crate-type = ["cdylib"]` in `Cargo.toml`; `cargo build --target wasm32-wasip2` then builds the component. A
 //! `plugin.yaml` beside it names the component and requests the permissions that its imports need.
 //!
-//! With the feature `native` and another target, the same source builds a native library: see `docs/plugins-native.md`.
+//! With the feature `native` and another target, the same source builds a native library: see `docs/plugins/native.md`.
 //!
 //! The imports are the modules [`info`], [`log`], [`task`], [`clock`], [`random`], [`llm`], [`embeddings`],
 //! [`history`], [`sql`], [`documents`], [`files`], [`http`] and [`process`]. None of them traps: a function that can fail returns a [`Result`].

@@ -131,7 +131,7 @@ pub fn recorded(file: &str) -> Option<PathBuf> {
         "there is no {}; put the recordings beside the repository, or set HERMES_SHARED to their folder",
         path.display()
     );
-    missing("recorded cases (docs/vectors.md)", &why);
+    missing("recorded cases (tests/evidence/vectors.md)", &why);
     None
 }
 
@@ -198,8 +198,7 @@ mod tests {
             }
             let left_out = LeftOut::read(&notes)?;
             fs::remove_file(&notes)?;
-            let line =
-                "left out: 1 test for want of an absent program, 2 tests for want of recorded cases (docs/vectors.md)";
+            let line = "left out: 1 test for want of an absent program, 2 tests for want of recorded cases (tests/evidence/vectors.md)";
             assert_eq!(left_out.to_string(), line);
         }
         Ok(())

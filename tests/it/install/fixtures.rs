@@ -73,7 +73,7 @@ fn a_mistake_in_fixtures_is_reported_with_its_line() {
     ] {
         home.write_workspace("http.yaml", text);
         let output = home.hermes(&["plugins", "test", "pigeon", "--http", "http.yaml"]).run().refused().exits(1);
-        output.says(parts).says(&["test.fixtures", "docs/testing-plugins.md"]);
+        output.says(parts).says(&["test.fixtures", "docs/plugins/testing.md"]);
     }
     fs::remove_file(home.workspace().join("http.yaml")).unwrap();
     home.hermes(&["plugins", "test", "pigeon", "--http", "http.yaml"])

@@ -10,7 +10,7 @@ const MARK: &str = "<!-- port: ";
 
 /// The blocks of a page, each with the words of its mark.
 pub(super) fn of(page: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/{page}.md"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/plugins/{page}.md"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut blocks = Vec::new();
     for part in text.split(MARK).skip(1) {

@@ -502,7 +502,7 @@ fn the_sdk_of_go_makes_texts_well_formed_and_runs_goroutines_before_a_call_ends(
     assert!(log.contains("it ran") && log.contains("goroutine of this call still waits"), "{log}");
 }
 
-/// Builds the plugins in JavaScript that `docs/kinds` shows, uses each in a session, and keeps them for the tests that have no compiler.
+/// Builds the plugins in JavaScript that `docs/plugins/kinds` shows, uses each in a session, and keeps them for the tests that have no compiler.
 #[test]
 fn kept() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

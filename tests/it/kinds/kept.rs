@@ -69,7 +69,7 @@ fn the_kept_components_were_built_from_the_present_sources() {
         assert_eq!(
             fs::read_to_string(digest_file(kind)).unwrap_or_default(),
             digest(kind),
-            "docs/kinds/{kind}/javascript/plugin.wasm.gz was built from other sources; run `cargo xtask languages kept`"
+            "docs/plugins/kinds/{kind}/javascript/plugin.wasm.gz was built from other sources; run `cargo xtask languages kept`"
         );
     }
 }

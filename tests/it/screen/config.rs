@@ -4,7 +4,7 @@ use hermes_tests::{Home, KEY, Reply, Server, dead_endpoint};
 use rusqlite::Connection;
 use serde_json::json;
 
-// The exit codes of docs/exit-codes.md.
+// The exit codes of docs/use/exit-codes.md.
 const USAGE: i32 = 2;
 const CONFIGURATION: i32 = 3;
 const MODEL: i32 = 4;

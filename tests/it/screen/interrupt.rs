@@ -1,6 +1,6 @@
 //! Ctrl-C and `/stop` in a chat at a terminal: the prompt returns, what was shown is kept, and the conversation goes on.
 //!
-//! `--no-capture` shows how long the prompt took. `docs/measurements.md` has figures of a quiet machine.
+//! `--no-capture` shows how long the prompt took. `tests/evidence/measurements.md` has figures of a quiet machine.
 
 use std::time::{Duration, Instant};
 

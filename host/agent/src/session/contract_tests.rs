@@ -1,4 +1,4 @@
-//! Promises of the contract about when a session calls its plugins. `docs/contract-promises` names the sentence of each test.
+//! Promises of the contract about when a session calls its plugins. `tests/evidence/contract-promises` names the sentence of each test.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

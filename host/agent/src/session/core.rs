@@ -555,7 +555,7 @@ impl Core {
 
     /// Closes the session in bounded time. Memory providers and hooks first get the queued turns and events.
     pub(super) async fn close(mut self) {
-        /// After a single turn the process waits for summaries, which the next one uses. A chat closes at once.
+        /// A one-shot process waits this long for summaries, which the next process uses. A chat closes at once.
         const ONE_SHOT: Duration = Duration::from_secs(10);
         self.front.questions.end();
         self.front.tasks.close().await;

@@ -82,7 +82,7 @@ pub(super) fn tampers(text: &str) -> bool {
     sets_path || TAMPERING.iter().any(|word| text.contains(word))
 }
 
-/// The text of a document in which the keys of examples are no variables any more. All else stays, at its place.
+/// The text of a document with the keys of its examples masked, so that they do not count as variables. Offsets stay the same.
 pub(super) fn without_keys(text: &str, trust: Trust) -> Cow<'_, str> {
     let mut keys = Vec::new();
     let (mut at, mut fence, mut continues) = (0, None, false);
@@ -267,7 +267,7 @@ fn words(text: &str) -> Option<Vec<Word<'_>>> {
 mod attack {
     use super::*;
 
-    /// Whether the keys of a command in a fenced block are no variables any more.
+    /// Whether the keys of a command in a fenced block are masked.
     fn passes(command: &str) -> bool {
         let text = format!("Text.\n\n```bash\n{command}\n```\n");
         let masked = without_keys(&text, Trust::Known);

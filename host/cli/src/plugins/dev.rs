@@ -80,7 +80,7 @@ pub(crate) async fn run(arguments: &DevArguments, console: Console) -> Result<Ex
     development.say(Tone::Faint, &format!("developing `{}` in {folder}; ctrl-c ends", development.name));
     // Ctrl-C drops everything: a running build and a running session are killed, and the slot is emptied.
     tokio::select! {
-        // Listens before the first build: a signal that nobody listens for ends the process as it is.
+        // Start listening before the first build: an unhandled signal would end the process without cleanup.
         biased;
         _ = tokio::signal::ctrl_c() => Ok(ExitCode::SUCCESS),
         ended = development.run() => ended,

@@ -30,7 +30,7 @@ Fixtures are YAML or JSON. The first rule that fits a request answers it:
     reply: The ferry leaves at 07:45.
   - reply: {error: unavailable, message: busy, retry_after: 2s}
 
-A list of answers is given in turn, and the last one repeats. docs/testing-plugins.md lists all fields.";
+A list of answers is given in turn, and the last one repeats. docs/plugins/testing.md lists all fields.";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = FIXTURES)]

@@ -40,7 +40,7 @@ fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failur
     let text = hermes_private_files::read_text(file, Prices::LARGEST)
         .map_err(|error| refused(format!("{} cannot be read: {error}", file.display()), "give a file of prices"))?;
     let prices = Prices::of_file(&text).map_err(|flaw| {
-        refused(format!("{}: {flaw}", file.display()), "correct the file; docs/usage.md describes its form")
+        refused(format!("{}: {flaw}", file.display()), "correct the file; docs/use/usage.md describes its form")
     })?;
     setup.own()?;
     let kept = setup.home.prices();

@@ -1,6 +1,6 @@
 //! The window that a refusal names.
 
-/// Smaller numbers are no windows, and larger ones no sizes of requests.
+/// Numbers outside this range are neither the size of a window nor that of a request.
 const PLAUSIBLE: std::ops::RangeInclusive<u32> = 1_024..=10_000_000;
 
 /// Words directly before the size of a window, in lower case.

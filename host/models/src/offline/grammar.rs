@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn the_documentation_lists_the_grammar() {
-        let page = include_str!("../../../../docs/offline.md");
+        let page = include_str!("../../../../docs/use/offline.md");
         for (command, meaning) in GRAMMAR {
             let row = format!("| `{command}` | {meaning} |");
-            assert!(page.contains(&row), "docs/offline.md lacks the row {row}");
+            assert!(page.contains(&row), "docs/use/offline.md lacks the row {row}");
             assert!(help().contains(meaning));
         }
     }

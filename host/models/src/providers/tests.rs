@@ -7,11 +7,11 @@ use super::*;
 use crate::endpoint::address;
 use crate::{Logins, Marks, Wanted, auth, resolve};
 
-/// The lines of a table of `docs/models.md`, found by its heading row.
+/// The lines of a table of `docs/use/models.md`, found by its heading row.
 fn documented(heading: &str) -> Vec<&'static str> {
-    let page = include_str!("../../../../docs/models.md");
+    let page = include_str!("../../../../docs/use/models.md");
     let mut lines = page.lines().skip_while(|line| *line != heading);
-    assert!(lines.next().is_some(), "docs/models.md lacks the table {heading}");
+    assert!(lines.next().is_some(), "docs/use/models.md lacks the table {heading}");
     lines.skip(1).take_while(|line| line.starts_with('|')).collect()
 }
 

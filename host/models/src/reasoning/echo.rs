@@ -1,7 +1,7 @@
 //! Which reasoning of earlier replies a request carries, as data by provider.
 //!
 //! The conversation already holds only what the same provider, model and wire format wrote; this table says what of that goes
-//! back, and where its absence is an error. `docs/models.md` shows the same rows; a test compares them.
+//! back, and where its absence is an error. `docs/use/models.md` shows the same rows; a test compares them.
 
 use url::Url;
 
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn the_documentation_shows_every_row_and_no_other() {
-        let page = include_str!("../../../../docs/models.md");
+        let page = include_str!("../../../../docs/use/models.md");
         let mut lines = page.lines().skip_while(|line| !line.starts_with("| provider | hosts | what goes back |"));
-        lines.next().expect("docs/models.md has the table of reasoning that goes back");
+        lines.next().expect("docs/use/models.md has the table of reasoning that goes back");
         let documented: Vec<&str> = lines.skip(1).take_while(|line| line.starts_with('|')).collect();
         let code = |texts: &[&str]| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
         let told = |echo: Echo| match (echo.members, echo.demanded) {

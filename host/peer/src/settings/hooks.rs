@@ -80,7 +80,7 @@ impl Translator<'_> {
             ));
         }
         self.report.changed(format!(
-            "{to}: the hook reads `{here}` as `hook_event_name`, and only before-tool decides anything; see docs/hooks.md"
+            "{to}: the hook reads `{here}` as `hook_event_name`, and only before-tool decides anything; see docs/use/hooks.md"
         ));
     }
 }

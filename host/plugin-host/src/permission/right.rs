@@ -269,7 +269,7 @@ pub(super) fn schema() -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// The table of `docs/plugins-permissions.md`.
+/// The table of `docs/plugins/permissions.md`.
 #[cfg(test)]
 pub(super) fn table() -> String {
     let row = |right: &Right| {

@@ -206,10 +206,10 @@ fn parser_schema_and_table_know_the_same_rights() {
 
 #[test]
 fn the_document_of_permissions_has_the_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plugins-permissions.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plugins/permissions.md");
     let document = std::fs::read_to_string(path).unwrap();
     let table = right::table();
-    assert!(document.contains(&table), "docs/plugins-permissions.md should have this table:\n{table}");
+    assert!(document.contains(&table), "docs/plugins/permissions.md should have this table:\n{table}");
     for form in table.lines().skip(2).map(|row| row.rsplit(" | ").next().unwrap()) {
         for yaml in form.trim_end_matches(" |").split("` or `").map(|yaml| yaml.trim_matches('`')) {
             assert!(!permissions(yaml).is_empty(), "{yaml}");

@@ -174,7 +174,7 @@ fn limits_come_from_the_configuration() {
     }
 }
 
-/// The recorded cases in which Hermes differs, with the reasons of docs/vectors.md.
+/// The recorded cases in which Hermes differs, with the reasons of tests/evidence/vectors.md.
 const DIFFERENT: &[&str] = &[
     // An entry with the separator inside counts as it is read back: as two.
     "add-with-separator-inside",

@@ -1,5 +1,5 @@
 //! Every pair of forms of rules, in every mode and sandbox, with lines that can be read and lines that cannot, compared with a small
-//! model of `docs/approvals.md`.
+//! model of `docs/use/approvals.md`.
 
 use hermes_capabilities::process::{Confined, Sandbox, SandboxRules};
 use hermes_private_files::TemporaryFolder;
@@ -61,7 +61,7 @@ struct Case {
     deny: &'static [&'static str],
 }
 
-/// What `docs/approvals.md` says, in its order: `deny` over everything, then `ask`, then the mode, then `allow`.
+/// What `docs/use/approvals.md` says, in its order: `deny` over everything, then `ask`, then the mode, then `allow`.
 fn expected(case: Case, mode: Mode, can_ask: bool, sandbox: &Confinement, seen: Seen) -> Outcome {
     let names = |list: &[&str]| list.contains(&"runner") || list.contains(&"runner/process:bash");
     let means_push = |list: &[&str]| seen.is_readable && seen.pushes && list.contains(&"runner(git push*)");

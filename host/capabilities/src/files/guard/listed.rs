@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// The table in `docs/approvals.md`.
+    /// The table in `docs/use/approvals.md`.
     #[test]
     fn the_documentation_has_the_whole_list() {
         let row = |(reason, patterns): &(&str, &[&str])| {
@@ -342,7 +342,7 @@ mod tests {
             format!("| {reason} | {} |\n", patterns.join(", "))
         };
         let table: String = BUILT_IN.iter().map(row).collect();
-        let page = include_str!("../../../../../docs/approvals.md");
-        assert!(page.contains(&table), "docs/approvals.md needs this table:\n{table}");
+        let page = include_str!("../../../../../docs/use/approvals.md");
+        assert!(page.contains(&table), "docs/use/approvals.md needs this table:\n{table}");
     }
 }

@@ -1,4 +1,4 @@
-//! What must not change in the writable folders: the files that choose programs, before a run; and those that appeared, after it.
+//! Protects files in the writable folders that choose programs: before a run those that exist, after it those that it created.
 //!
 //! Mounts protect what exists. The kernel offers ordinary users nothing that keeps a name from being created, so what a run
 //! created is renamed when the run ends.

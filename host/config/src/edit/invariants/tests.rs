@@ -174,7 +174,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Whether the file is one, and nothing that stands in it already is in the way.
+/// Whether the file parses, and its present content allows the change.
 fn is_possible(text: &str, path: &[&str], change: &Change) -> bool {
     let Ok(said) = read(text) else { return false };
     // Behind the end of the document nothing counts, and what keeps the blank lines below it takes in any line.
