@@ -53,7 +53,7 @@ impl Stored<'_> {
         self.read(move |store| store.set_title(&session, &title)).await
     }
 
-    /// Writes sessions with the sessions that they continue, or all; see `docs/sessions.md` for the format.
+    /// Writes sessions with the sessions that they continue, or all; see `docs/use/sessions.md` for the format.
     pub async fn export(
         self,
         sessions: Option<Vec<SessionId>>,
