@@ -12,6 +12,7 @@ pub mod closing;
 mod conversation;
 mod covers;
 mod digest;
+mod excerpt;
 pub mod fence;
 pub mod found;
 mod id;
