@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::fault::Fault;
 use crate::files::Change;
-use crate::process::Run;
+use crate::process::order::Run;
 
 /// Why a granted action was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::process::Run;
+use crate::process::order::Run;
 
 /// Records the changes of a session. All functions block.
 pub trait ChangeRecorder: Send + Sync {

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod attack;
 mod error;
+mod found;
 mod guard;
 mod lines;
 mod moving;
@@ -29,9 +30,10 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _};
 
 pub use error::FilesError;
+pub use found::{Findings, Found};
 pub(crate) use guard::is_git;
 pub use guard::{Agreed, BUILT_IN, Change, Concern, Deed, EveryChange, Guard, Listed, ListedFile, PatternError, Seen};
-pub use search::{Findings, Found, MAX_FOUND, Pattern};
+pub use search::{MAX_FOUND, Pattern};
 use walk::{Leaf, Place, Request, Way};
 
 /// The most entries of one listing.

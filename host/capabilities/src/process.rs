@@ -17,6 +17,7 @@ mod group;
 mod guard;
 mod kept;
 mod lookup;
+pub(crate) mod order;
 mod own;
 mod ring;
 mod running;
@@ -43,6 +44,7 @@ pub use background::{Background, Chunk, Listed, ProgramId};
 pub use chain::Places;
 pub use child::{ShowLine, run};
 pub use group::end_all;
+pub use order::{Order, Run};
 pub use own::OwnProgram;
 pub use running::{SupervisorCommand, offer, supervise_with};
 pub use sandbox::{Confined, Confinement, NoScratch, Sandbox, SandboxMode, SandboxRules};
@@ -98,60 +100,6 @@ pub struct Programs {
     background: Background,
     attended: bool,
     changes: Changes,
-}
-
-/// A plugin's request to run a program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Order {
-    /// The program, exactly as it was granted.
-    pub program: String,
-    /// Each is one argument; there is no shell.
-    pub arguments: Vec<String>,
-    /// Variables that the plugin sets, with their values.
-    pub environment: Vec<(String, String)>,
-    /// The name of the granted folder.
-    pub root: String,
-    /// A directory relative to that folder.
-    pub folder: String,
-    /// Its standard input.
-    pub input: Vec<u8>,
-    /// Whether it runs in the background.
-    pub background: bool,
-    /// Whether its standard error goes into its standard output, so that the order of both is kept.
-    pub merged: bool,
-}
-
-/// A program that was found. It may run if the user agrees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
-    /// The program, exactly as it was granted.
-    pub program: String,
-    /// The path of the program.
-    pub path: PathBuf,
-    /// The same path with links resolved.
-    pub real: PathBuf,
-    /// The hash of the program and its interpreters, if plugins may change one of them. An approval holds for this hash only.
-    pub pin: Option<String>,
-    /// Where plugins may change programs.
-    pub places: Places,
-    /// Each is one argument; there is no shell.
-    pub arguments: Vec<String>,
-    /// The folder that it runs in.
-    pub folder: PathBuf,
-    /// Its standard input.
-    pub input: Vec<u8>,
-    /// Its whole environment.
-    pub environment: Vec<(OsString, OsString)>,
-    /// The part of it that the plugin sets.
-    pub variables: Vec<(String, String)>,
-    /// The names of the user's variables in it, which a right of their own grants.
-    pub inherited: Vec<String>,
-    /// Whether it runs in the background, until the session ends.
-    pub background: bool,
-    /// Whether its standard error goes into its standard output.
-    pub merged: bool,
-    /// How it is confined.
-    pub confinement: Confinement,
 }
 
 /// How a program ended.

@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::UndoError;
 use crate::index::present;
+use crate::outcome::{Step, Undo};
 use crate::path::RelPath;
-use crate::record::{Records, Undone};
-use crate::recorder::unix_ms;
+use crate::record::{Records, Undone, unix_ms};
 use crate::state::State;
 use crate::store::{Limits, MAX_JSON, Store};
 use crate::tree::{Tree, is_draft};
-use crate::undo::{Step, Undo};
 
 /// More files than this are written to the disk together: that waits for the other files of the disk, too.
 const SYNCED_EACH: usize = 200;

@@ -13,6 +13,7 @@ mod error;
 mod git;
 mod ignored;
 mod index;
+mod outcome;
 mod path;
 mod record;
 mod recorder;
@@ -30,6 +31,7 @@ pub use diff::diff;
 pub use error::{Cause, Conflict, UndoError, codes};
 pub use git::Head;
 pub use ignored::Ignored;
+pub use outcome::Undo;
 pub use path::RelPath;
 pub use record::{Change, Record, Undone};
 pub use recorder::{Changing, Notify, Places, Recorder, Window};
@@ -37,7 +39,7 @@ pub use room::forget_sessions;
 pub use scan::Unwatched;
 pub use state::{Content, Digest, Stamp, State, Unsaved};
 pub use store::{Limits, Store};
-pub use undo::{OnConflict, Turns, Undo, undo};
+pub use undo::{OnConflict, Turns, undo};
 
 use record::Records;
 

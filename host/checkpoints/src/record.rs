@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,12 @@ use crate::store::{MAX_JSON, Store};
 
 /// The most programs that a record names.
 const MAX_PROGRAMS: usize = 50;
+
+/// The time now in Unix milliseconds.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// One change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

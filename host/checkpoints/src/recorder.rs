@@ -11,12 +11,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crate::git::Head;
 use crate::index::{Difference, Index, Look, state_of};
 use crate::path::RelPath;
-use crate::record::{Change, Record, Records};
+use crate::record::{Change, Record, Records, unix_ms};
 use crate::room;
 use crate::scan::{self, Unwatched};
 use crate::state::State;
@@ -99,11 +99,6 @@ fn beginning(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Recorder {

@@ -17,13 +17,13 @@ use hermes_runtime::{Instance, Lanes, Limits, Loaded, Recipe, Services, SessionC
 
 use crate::conversation::{SESSION, TestHistory, history, short};
 use crate::error::ConformanceError;
-use crate::exam::Settings;
 use crate::fixtures::{AgreeingUser, FixedClock, Folders, HashedVectors, ScriptedModel, Storage, model};
 use crate::report::{Calls, Crashed, Fail};
 use crate::rights::Rights;
 use crate::script::model::FixtureModel;
 use crate::script::web::{SessionWeb, Web};
 use crate::script::{ATTEMPTS, FixtureUse};
+use crate::settings::Settings;
 use crate::subject::Subject;
 
 /// A loaded plugin, and what all of its test sessions share.

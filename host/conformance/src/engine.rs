@@ -1,4 +1,4 @@
-//! Checks of `context-engine` and `context-assist`, call by call. [`plans`](crate::plans) checks whole conversations.
+//! Checks of `context-engine` and `context-assist`, call by call. `plans` checks whole conversations.
 
 use hermes_conversation::{Conversation, Model, Refusal, Role, View};
 use hermes_plugin_host::{
@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
 use crate::conversation::{START_MS, generated, history};
+use crate::difference::difference;
 use crate::error::ConformanceError;
 use crate::fixtures::{WINDOW, model};
-use crate::lifecycle::difference;
 use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::rights::Rights;
 

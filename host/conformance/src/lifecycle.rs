@@ -7,6 +7,7 @@ use serde_json::json;
 use tracing::field::{Field, Visit};
 
 use crate::bench::{CallFailure, Setup, TestBench, ignore_errors};
+use crate::difference::difference;
 use crate::error::ConformanceError;
 use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::rights::Rights;
@@ -158,16 +159,6 @@ async fn twice(bench: &TestBench<'_>) -> Result<Verdict, ConformanceError> {
         (Ok(first), Ok(second)) => Err(difference(&first, &second).into()),
         (Err(failure), _) | (_, Err(failure)) => Err(failure.into()),
     })
-}
-
-/// Shows where two texts begin to differ.
-pub(crate) fn difference(first: &str, second: &str) -> String {
-    let at = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
-    let around = |text: &str| {
-        let begin = text.floor_char_boundary(at.saturating_sub(30));
-        text[begin..text.floor_char_boundary((at + 60).min(text.len()))].to_owned()
-    };
-    format!("first `{}`, then `{}`", around(first), around(second))
 }
 
 /// The host sends `session-end` and waits for no answer; a failure appears only in the runtime's trace.

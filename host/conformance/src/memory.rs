@@ -10,8 +10,8 @@ use hermes_plugin_host::{
 
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, Setup, TestBench, ignore_errors};
+use crate::difference::difference;
 use crate::error::ConformanceError;
-use crate::lifecycle::difference;
 use crate::report::{Checks, Fail, Verdict, passed};
 
 const GROUP: &str = "memory";

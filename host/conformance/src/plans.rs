@@ -15,9 +15,9 @@ use crate::bench::{CallFailure, Session, Setup, TestBench};
 use crate::conversation::{TestHistory, history, script};
 use crate::engine::{STEPS, pressure, request};
 use crate::error::ConformanceError;
-use crate::exam::Settings;
 use crate::report::{Checks, Fail, Verdict, counted};
 use crate::rights::Rights;
+use crate::settings::Settings;
 
 const GROUP: &str = "plans";
 /// The windows of the conversations in tokens, used in turn: small, so that folding is necessary.

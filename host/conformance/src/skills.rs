@@ -6,9 +6,9 @@ use hermes_plugin_host::{Skill, SkillDocument, skills_in};
 
 use crate::arguments::UNICODE;
 use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
+use crate::difference::difference;
 use crate::error::ConformanceError;
 use crate::fixtures::Folders;
-use crate::lifecycle::difference;
 use crate::report::{Checks, Fail, Verdict, counted, passed};
 
 const GROUP: &str = "skills";

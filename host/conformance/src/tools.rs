@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::arguments;
 use crate::bench::{CallFailure, Session, TestBench, ignore_errors};
+use crate::difference::difference;
 use crate::error::ConformanceError;
-use crate::lifecycle::difference;
 use crate::report::{Checks, Fail, Verdict, counted, passed};
 use crate::schema;
 

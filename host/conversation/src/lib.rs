@@ -14,6 +14,7 @@ mod covers;
 mod delegation;
 mod digest;
 mod effort;
+mod excerpt;
 pub mod fence;
 pub mod found;
 mod id;

@@ -5,9 +5,9 @@
 //! adds its own words here and nowhere else: the frame of summaries and of reminders, replies between two messages of one side, and results
 //! of calls that have none.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::excerpt::{excerpt_text, shortened_calls};
 use crate::message::media_of;
 use crate::part::{Part, Payloads, Reader, ToolResult, keep_for};
 use crate::{Conversation, Excerpt, Item, Media, Message, MessageId, Role, Summary, ToolCall, View, closing, reminder};
@@ -462,33 +462,6 @@ fn of_excerpt(message: &Message, excerpt: &Excerpt) -> Shown {
 fn reminded(message: &Message, excerpt: Excerpt, reminder: &str) -> Excerpt {
     let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
     Excerpt { content: Some(format!("{text}\n\n{reminder}")), ..excerpt }
-}
-
-/// The text of a shortened message: a line names each picture and file that does not stay.
-pub(crate) fn excerpt_text<'a>(message: &'a Message, excerpt: &'a Excerpt) -> Cow<'a, str> {
-    let text = excerpt.content.as_deref().unwrap_or(message.text_sent());
-    let named: Vec<String> = if excerpt.keep_images {
-        Vec::new()
-    } else {
-        message.inner_parts().filter(|part| part.media().is_some()).filter_map(Part::mention).collect()
-    };
-    if named.is_empty() {
-        return text.into();
-    }
-    let text = (!text.is_empty()).then(|| text.to_owned());
-    text.into_iter().chain(named).collect::<Vec<_>>().join("\n").into()
-}
-
-/// The calls of a message with the arguments that an excerpt shows in place of their own.
-pub(crate) fn shortened_calls(message: &Message, excerpt: &Excerpt) -> Vec<ToolCall> {
-    // Of two entries for one call, the first counts.
-    let shown: HashMap<&str, &String> =
-        excerpt.arguments.iter().rev().map(|(id, arguments)| (id.as_str(), arguments)).collect();
-    let shortened = message.tool_calls.iter().map(|call| match shown.get(call.id.as_str()) {
-        Some(arguments) => ToolCall { arguments: (*arguments).clone(), ..call.clone() },
-        None => call.clone(),
-    });
-    shortened.collect()
 }
 
 fn of_summary(opens: &str, summary: &Summary) -> Shown {

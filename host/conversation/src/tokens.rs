@@ -173,8 +173,8 @@ pub fn of_draft(message: &Draft) -> u32 {
 
 /// Estimate for a shortened message.
 pub fn of_excerpt(message: &Message, excerpt: &Excerpt) -> u32 {
-    let text = crate::render::excerpt_text(message, excerpt);
-    let calls = crate::render::shortened_calls(message, excerpt);
+    let text = crate::excerpt::excerpt_text(message, excerpt);
+    let calls = crate::excerpt::shortened_calls(message, excerpt);
     let said = of_linkage(message) + of_text(&text) + of_calls(&calls);
     // A shortened message has no payloads, and pictures only if they stay.
     let kept = message.inner_parts().filter(|part| excerpt.keep_images && part.media().is_some());

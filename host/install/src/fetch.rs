@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::archive::{Caps, unpack};
 use crate::error::{At, InstallError};
-use crate::project;
+use crate::project::{self, SIGNATURE};
 use crate::source::Source;
 use crate::statement::{STATEMENT, STATEMENT_SIGNATURE};
 
@@ -56,9 +56,6 @@ pub(crate) struct Fetched {
     /// The links that were left out, by the paths that they would have.
     pub links: Vec<PathBuf>,
 }
-
-/// The end of the name of a signature.
-pub(crate) const SIGNATURE: &str = ".minisig";
 
 /// Fetches into the existing, empty folder `work`. A local folder is not copied.
 pub(crate) async fn fetch(source: &Source, work: &Path, how: &Fetching<'_>) -> Result<Fetched, InstallError> {

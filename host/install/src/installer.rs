@@ -20,8 +20,8 @@ use crate::fetch::{Fetching, Progress, fetch};
 use crate::project::Project;
 use crate::signature::{Evidence, check};
 use crate::source::Source;
-use crate::stage::{Places, Stage, Turn};
-use crate::transaction::{Rewrite, Steps, Transaction, commit, finish_interrupted, take_turn};
+use crate::stage::{Places, Stage, Steps, Turn};
+use crate::transaction::{Rewrite, Transaction, commit, finish_interrupted, take_turn};
 
 pub use prepared::Candidate;
 pub(crate) use prepared::{allow_drafts, drafts_in, exports_in};

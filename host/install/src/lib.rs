@@ -16,6 +16,7 @@ mod installer;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod invariants;
+mod ownership;
 mod pack;
 mod project;
 mod sign;
@@ -39,4 +40,5 @@ pub use pack::{Package, pack, skill_files};
 pub use sign::{Signed, SigningKey, sign};
 
 pub use source::{Image, Repository, Source};
-pub use transaction::{Rewrite, Steps};
+pub use stage::Steps;
+pub use transaction::Rewrite;

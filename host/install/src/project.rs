@@ -9,13 +9,14 @@ use hermes_plugin_host::artifact::{self, ArtifactError, Place, components};
 use hermes_plugin_host::{MANIFEST, Manifest, SKILLS, skills_in};
 
 use crate::error::{At, InstallError, Reason};
-use crate::fetch::SIGNATURE;
 use crate::skills::SKILL;
 use crate::statement::{self, STATEMENT, STATEMENT_SIGNATURE};
 
 /// The file that contains the publisher's public key.
 pub(crate) const KEY: &str = "minisign.pub";
 /// The signature of a component that has another name.
+/// The end of the name of a signature.
+pub(crate) const SIGNATURE: &str = ".minisig";
 pub(crate) const PLUGIN_SIGNATURE: &str = "plugin.minisig";
 /// Beginnings of the names of documents, in lower case.
 const DOCUMENTS: &[&str] = &["readme", "license", "licence", "copying", "notice", "changelog"];

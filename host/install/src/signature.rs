@@ -11,7 +11,7 @@ use hermes_plugin_host::Manifest;
 use minisign_verify::{PublicKey, Signature};
 
 use crate::error::{At, InstallError, Reason};
-use crate::fetch::SIGNATURE;
+use crate::project::SIGNATURE;
 use crate::project::{self, KEY, PLUGIN_SIGNATURE};
 use crate::statement::{self, File, STATEMENT, STATEMENT_SIGNATURE};
 

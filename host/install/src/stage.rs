@@ -8,6 +8,9 @@ use hermes_private_files::UNFINISHED;
 
 use crate::error::{At, InstallError};
 
+/// Receives the name of each step before it is taken, so that tests can end the process there.
+pub type Steps<'a> = &'a (dyn Fn(&str) + Sync);
+
 const PREFIX: &str = ".stage-";
 const OWNER: &str = "owner";
 const LOCK: &str = ".lock";

@@ -12,10 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::DataChanges;
 use crate::error::{At, InstallError};
 use crate::skills::{SkillEntry, SkillsLock};
-use crate::stage::{Places, Turn, has_leftovers, private_folder, sweep};
-
-/// Receives the name of each step before it is taken, so that tests can end the process there.
-pub type Steps<'a> = &'a (dyn Fn(&str) + Sync);
+use crate::stage::{Places, Steps, Turn, has_leftovers, private_folder, sweep};
 
 /// All changes of one command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

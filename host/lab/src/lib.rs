@@ -26,6 +26,7 @@ pub mod report;
 pub mod session;
 pub mod sessions;
 pub mod terms;
+mod timing;
 pub mod tools;
 pub mod trace;
 pub mod verify;

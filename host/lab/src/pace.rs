@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::engine::bench::{Bench, Setting};
 use crate::engine::runtime;
 use crate::engine::watch::elapsed;
-use crate::report::Timing;
+use crate::timing::Timing;
 use crate::{FaultMode, StandIn, Terms};
 
 /// Messages of a turn: a question, calls with their results, a reply.

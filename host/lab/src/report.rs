@@ -12,6 +12,8 @@ use crate::replay::Outcome;
 use crate::session::{Format, Note};
 use crate::{FaultMode, LabError, Recording, Terms};
 
+pub use crate::timing::Timing;
+
 /// The limits of the method, printed in every report.
 pub const LIMITS: [&str; 5] = [
     "Replies are replayed as they were recorded: what a model would have done on seeing less, or more, is not known.",
@@ -102,28 +104,6 @@ pub struct Derived {
     pub ratio: Option<f64>,
     /// The share of requests with a fault.
     pub fault_rate: f64,
-}
-
-/// The real time of calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Timing {
-    /// How many calls were timed.
-    pub plans: u64,
-    /// The median in microseconds.
-    pub median_us: u64,
-    /// The 99th percentile in microseconds.
-    pub p99_us: u64,
-    /// The maximum in microseconds.
-    pub max_us: u64,
-}
-
-impl Timing {
-    /// The statistics of these durations; `None` if there are none.
-    pub fn of(mut micros: Vec<u64>) -> Option<Self> {
-        micros.sort_unstable();
-        let at = |share: usize| micros.get((micros.len() * share / 100).min(micros.len() - 1)).copied();
-        Some(Self { plans: micros.len() as u64, max_us: *micros.last()?, median_us: at(50)?, p99_us: at(99)? })
-    }
 }
 
 impl Compared {

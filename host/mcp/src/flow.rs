@@ -12,10 +12,10 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::child::Child;
 use crate::error::Cause;
 use crate::limits;
 use crate::open::OpenRequests;
-use crate::program::Child;
 
 /// An amount that is used up, and that grows back with time.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::Value;
 
 use crate::flow::Flow;
+use crate::limits;
 use crate::mended;
 use crate::stream::{Events, events};
-use crate::{limits, web::ERROR_PAGE};
 
 pub(crate) type HttpError = StreamableHttpError<reqwest::Error>;
 
@@ -95,7 +95,8 @@ pub(crate) async fn post(
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(failure.into());
         }
-        let body = body(response, if is_json && !is_refused { limits::MESSAGE } else { ERROR_PAGE }, flow).await;
+        let body =
+            body(response, if is_json && !is_refused { limits::MESSAGE } else { limits::ERROR_PAGE }, flow).await;
         let Ok(body) = body else { return Err(failure.into()) };
         // The server's own words about a request that failed. Without a challenge, the status says more.
         let error = answer_to(message, &body).filter(|error| matches!(error, JsonRpcMessage::Error(_)));

@@ -11,6 +11,7 @@
 
 mod annotated;
 mod bounded;
+mod child;
 mod confinement;
 mod connection;
 mod content;
@@ -36,6 +37,7 @@ mod serve;
 mod server;
 mod shared;
 mod stream;
+mod values;
 mod web;
 
 pub use confinement::{Confined, Confinement};

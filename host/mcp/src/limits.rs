@@ -90,3 +90,5 @@ pub const CONNECTIONS: usize = 64;
 pub const ARRIVAL: Duration = Duration::from_secs(5);
 /// How long Hermes as a server may take for an answer.
 pub const ANSWER: Duration = Duration::from_secs(60);
+/// The most bytes of a page that comes with an error.
+pub(crate) const ERROR_PAGE: usize = 16 << 10;

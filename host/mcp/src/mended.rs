@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::bounded::Scan;
 use crate::error::line;
-use crate::joined;
 use crate::limits;
+use crate::values::values;
 
 /// The code of an error that says nothing of its own.
 const INTERNAL: i64 = -32_603;
@@ -21,7 +21,7 @@ const FIRST_VERSION: &str = "2024-11-05";
 /// ends at once.
 pub(crate) fn messages(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes);
-    joined::values(&text).into_iter().flat_map(of_value).collect()
+    values(&text).into_iter().flat_map(of_value).collect()
 }
 
 /// The messages in the text of one value: none if it is no message, and several if it is a batch.

@@ -5,14 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hermes_capabilities::process::{End, NoScratch, OwnProgram};
+use hermes_capabilities::process::{NoScratch, OwnProgram};
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::task::JoinHandle;
 
+use crate::child::Child;
 use crate::confinement::Confined;
 use crate::definition::Program;
 use crate::error::Cause;
@@ -20,19 +19,6 @@ use crate::flow::{Counted, Flow, Guarded};
 use crate::front::Front;
 use crate::said::Said;
 use crate::{joined, limits};
-
-/// How long the end of a program is waited for after it has closed its output.
-const MOMENT: Duration = Duration::from_millis(500);
-
-/// A server's program.
-pub(crate) struct Child {
-    program: OwnProgram,
-    said: Said,
-    /// Reads its standard error until it is closed.
-    reading: Option<JoinHandle<()>>,
-    server: String,
-    front: Arc<dyn Front>,
-}
 
 /// Starts a server. `base` is the folder of the session.
 pub(crate) async fn start(
@@ -130,35 +116,6 @@ fn unseen(program: &Program, base: &Path) -> Option<String> {
         path.display(),
         place.display()
     ))
-}
-
-impl Child {
-    /// How the program ended after it has closed its output, with the reason that its standard error gives.
-    pub(crate) async fn last_words(&mut self) -> String {
-        let end = match tokio::time::timeout(MOMENT, self.program.ended()).await {
-            Ok(Ok(End::Exited(code))) => format!("it ended with exit code {code}"),
-            Ok(Ok(End::Killed(signal))) => format!("signal {signal} ended it"),
-            Ok(_) => "it ended".to_owned(),
-            Err(_) => "it closed its output".to_owned(),
-        };
-        // What it wrote may not be read yet. A program that it started may hold the pipe open.
-        if let Some(reading) = self.reading.as_mut()
-            && tokio::time::timeout(MOMENT, &mut *reading).await.is_ok()
-        {
-            self.reading = None;
-        }
-        match self.said.reason() {
-            Some(line) => format!("{end}: {line}"),
-            None => end,
-        }
-    }
-
-    /// Ends the program and everything that it started. The user learns which files that start programs appeared meanwhile.
-    pub(crate) async fn end(&mut self) {
-        for line in self.program.end().await {
-            self.front.notice(format!("while the MCP server `{}` ran: {line}", self.server));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -30,8 +30,6 @@ use crate::stream::{Events, Reopening};
 const CONNECT: Duration = Duration::from_secs(15);
 /// The most redirects of a request.
 const REDIRECTS: usize = 5;
-/// The most bytes of a page that comes with an error.
-pub(crate) const ERROR_PAGE: usize = 16 << 10;
 
 /// Prepares the transport. Nothing is sent yet.
 pub(crate) fn transport(

@@ -16,14 +16,15 @@ use crate::lock::Lock;
 use crate::manifest::Manifest;
 use crate::origin::FirstSeen;
 use crate::settings::{PluginSettings, PreferredSource};
+use crate::ungranted::Ungranted;
 
 use folder::{holds_files, is_hidden, is_left_without_manifest};
 use found::CodeLocation;
 
 pub(crate) use folder::is_held;
-pub use folder::{HELD, MANIFEST, SKILLS, SLOTS, code_in, manifest_in, skills_in};
+pub use folder::{CodeFiles, HELD, MANIFEST, SKILLS, SLOTS, code_in, manifest_in, skills_in};
 pub(crate) use found::generation;
-pub use found::{Bundled, Code, CodeFiles, Found, GrantStatus, Origin, Ungranted};
+pub use found::{Bundled, Code, Found, GrantStatus, Origin};
 
 /// Why a plugin cannot be used.
 #[derive(Debug)]

@@ -18,8 +18,16 @@ use crate::kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
     MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools, for_each_kind,
 };
-use crate::selected::Role;
 use crate::supervision::{RetryPolicy, Supervisor};
+
+/// The role of a plugin in its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine or a memory provider: selecting it gives it access to the conversation.
+    Serves,
+    /// Any other plugin.
+    Beside,
+}
 
 /// One plugin in one session: an instance that serves turns, one for work in the background, and one that serves other plugins,
 /// created when first needed. They share only the plugin's storage and their supervisor.

@@ -2,11 +2,11 @@
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
-use crate::catalog::Ungranted;
+use crate::chosen::EMBEDDER_KIND;
 use crate::lock::LockError;
 use crate::manifest::Wrong;
-use crate::selection::EMBEDDER_KIND;
 use crate::settings::PreferredSource;
+use crate::ungranted::Ungranted;
 use crate::{ClosedAddress, IdleHooks, LoadError, PluginsError, Unexpanded, WhyUnexpanded};
 
 hermes_diagnostic::codes! {

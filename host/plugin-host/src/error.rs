@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use hermes_diagnostic::Diagnostic;
 use hermes_runtime::LoadError;
 
-use crate::catalog::Ungranted;
 use crate::lock::LockError;
 use crate::manifest::ManifestError;
 use crate::settings::PreferredSource;
+use crate::ungranted::Ungranted;
 
 /// A plugin cannot be used, or something about plugins needs the user's attention.
 #[derive(Debug, thiserror::Error)]

@@ -15,12 +15,11 @@ use hermes_runtime::{
     Verdict,
 };
 
-use crate::component::SessionComponent;
+use crate::component::{Role, SessionComponent};
 use crate::kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
     MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools, for_each_kind,
 };
-use crate::selected::Role;
 
 /// A generation that serves calls.
 #[derive(Clone)]

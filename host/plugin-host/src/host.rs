@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use hermes_runtime::Runtime;
 
 use crate::catalog::Bundled;
+use crate::chosen::{Chosen, Compiling};
 use crate::error::PluginsError;
 use crate::fingerprint::Fingerprint;
-use crate::selection::{Chosen, Compiling, Selection};
+use crate::selection::Selection;
 use crate::session::Plugins;
 use crate::watch::{Source, Watch};
 use crate::web::ConnectionPool;

@@ -12,6 +12,8 @@ mod addresses;
 mod allowance;
 pub mod artifact;
 mod catalog;
+mod change;
+mod chosen;
 mod component;
 mod declared;
 mod developed;
@@ -24,6 +26,7 @@ mod fingerprint;
 mod flood;
 mod generations;
 mod host;
+mod identity;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod invariants;
@@ -43,11 +46,13 @@ mod session;
 mod settings;
 mod storage;
 mod supervision;
+mod surroundings;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod testing;
 pub mod toolchain;
 mod trial;
+mod ungranted;
 mod variables;
 mod watch;
 mod web;
@@ -56,9 +61,11 @@ pub mod yaml;
 pub use addresses::ClosedAddress;
 pub use allowance::budgeted;
 pub use catalog::{
-    Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, Ungranted,
-    code_in, manifest_in, skill_reader, skills_in,
+    Bundled, Catalog, Code, CodeFiles, Found, GrantStatus, HELD, MANIFEST, Origin, Problem, SKILLS, SLOTS, code_in,
+    manifest_in, skill_reader, skills_in,
 };
+pub use change::Change;
+pub use chosen::{Compiling, QUIETLY};
 pub use declared::{Declared, Missing, OfferedTools, SkillSetting, SkillVariable};
 pub use developed::{Developed, USED_AS, UsedAs, developed};
 pub use diagnosis::{codes, correct_section};
@@ -74,6 +81,7 @@ pub use hermes_runtime::{
     Skill, SkillDocument, Start, Timing, Tool, ToolDone, ToolEvent, ToolResult, TurnRecord, Verdict, model_answered,
 };
 pub use host::PluginHost;
+pub use identity::Identity;
 pub use kinds::{
     ContextAssist, ContextEngine, Embedder, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider,
     MemoryRewind, MemoryUpkeep, Skills, ToolPreview, Tools,
@@ -85,13 +93,15 @@ pub use origin::{PluginOrigin, divide_address};
 pub use permission::{
     Access, Address, EnvironmentName, Http, Llm, Permissions, Program, Resolved, Right, Root, Secret, Template,
 };
-pub use reload::{Change, Generations, Taken};
-pub use selected::{Identity, IdleHooks, results_folder, session_results};
-pub use selection::{Compiling, Contradiction, QUIETLY, Selection};
-pub use session::{Approvals, MemoryExtras, Plugins, Reporters, Serving, SessionPlugins, Surroundings};
+pub use reload::{Generations, Taken};
+pub use selected::{IdleHooks, results_folder, session_results};
+pub use selection::{Contradiction, Selection};
+pub use session::{MemoryExtras, Plugins, Serving, SessionPlugins};
 pub use settings::{OnFailure, PluginSettings, PreferredSource};
 pub use storage::{Memory, Storage};
 pub use supervision::Halt;
+pub use surroundings::{Approvals, Reporters, Surroundings};
 pub use trial::{SkillReport, Trial, skill_report, try_out};
+pub use ungranted::Ungranted;
 pub use variables::{Unexpanded, Variables, WhyUnexpanded};
 pub use web::{scripted_web, stand_in, web_without_secrets};

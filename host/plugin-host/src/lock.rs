@@ -4,6 +4,8 @@
 //! Each entry has a seal of this home. A lock that comes from elsewhere, or was changed outside of Hermes, grants nothing
 //! until the user agreed to it.
 
+pub(crate) mod error;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,9 @@ use crate::digest::{self, Digest};
 use crate::permission::Permissions;
 use crate::seal::{Author, Key, author};
 
-/// The format that this version reads and writes.
-const FORM: u32 = 1;
+use error::FORM;
+pub use error::LockError;
+
 /// A larger file is damaged.
 pub(crate) const MOST_BYTES: u64 = 8 << 20;
 
@@ -138,35 +141,6 @@ impl Pin {
     pub fn signed_by(&self) -> Option<&str> {
         self.signer.as_deref().filter(|_| !self.edited)
     }
-}
-
-/// Why the lock cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// The file cannot be read or written.
-    #[error("{path} cannot be used: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The file is not a valid lock.
-    #[error("{path} is damaged: {why}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// The damage.
-        why: String,
-    },
-    /// A newer version wrote the file.
-    #[error("{path} was written by a newer version of Hermes (format {form}; this version reads format {FORM})")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        form: u32,
-    },
 }
 
 impl Default for Lock {

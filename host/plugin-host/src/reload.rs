@@ -8,70 +8,15 @@ use std::sync::Arc;
 
 use hermes_diagnostic::Notice;
 
+use crate::change::{Change, ChangeKind, broken, removed, revoked};
+use crate::component::Role;
 use crate::embedding::SelectedEmbedder;
 use crate::generations::Slot;
+use crate::identity::Identity;
 use crate::kinds::{Embedder, Hooks, MemoryProvider, Skills, Tools};
-use crate::selected::{Identity, Role, Selected, SessionShared};
-use crate::session::Surroundings;
+use crate::selected::{Selected, SessionShared};
 use crate::supervision::Halt;
-
-/// A change of a plugin on disk.
-pub struct Change {
-    pub(crate) name: String,
-    pub(crate) kind: ChangeKind,
-}
-
-#[derive(Clone)]
-pub(crate) enum ChangeKind {
-    /// A newer generation was built and checked, and can take over.
-    Ready(Arc<Selected>),
-    /// The newer plugin cannot be used.
-    Broken(Notice),
-    /// The plugin must not run any more.
-    Revoked(Notice),
-    /// The plugin was removed.
-    Removed,
-}
-
-impl ChangeKind {
-    pub(crate) fn word(&self) -> &'static str {
-        match self {
-            Self::Ready(_) => "ready",
-            Self::Broken(_) => "broken",
-            Self::Revoked(_) => "revoked",
-            Self::Removed => "removed",
-        }
-    }
-}
-
-impl Change {
-    /// The line for the user if no session has begun yet.
-    pub(crate) fn line(&self) -> Option<Notice> {
-        match &self.kind {
-            ChangeKind::Ready(_) => None,
-            ChangeKind::Broken(why) => Some(broken(&self.name, why)),
-            ChangeKind::Revoked(why) => Some(revoked(&self.name, why)),
-            ChangeKind::Removed => Some(removed(&self.name).into()),
-        }
-    }
-}
-
-fn broken(name: &str, why: &Notice) -> Notice {
-    let text = format!(
-        "the plugin `{name}` was changed and cannot be used: {}; this session keeps the running version",
-        why.text
-    );
-    Notice { text, fix: why.fix.clone() }
-}
-
-fn revoked(name: &str, why: &Notice) -> Notice {
-    let text = format!("the plugin `{name}` was revoked, for this session and later ones: {}", why.text);
-    Notice { text, fix: why.fix.clone() }
-}
-
-fn removed(name: &str) -> String {
-    format!("the plugin `{name}` was removed; this session keeps it until it ends")
-}
+use crate::surroundings::Surroundings;
 
 /// The plugins of a session. Each can be replaced by a newer generation.
 pub struct Generations {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use hermes_private_files as private;
 use serde_json::{Value, json};
 
-use crate::lock::LockError;
+use crate::lock::error::LockError;
 
 /// The file with the key, beside `plugins.lock`.
 const NAME: &str = "plugins.key";

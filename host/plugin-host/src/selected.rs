@@ -14,32 +14,20 @@ use hermes_runtime::{Lanes, Limit, LimitSet, Limits, Loaded, Recipe, Services, S
 
 use crate::addresses::ClosedAddress;
 use crate::catalog::{Found, Origin, SKILLS, generation};
-use crate::component::SessionComponent;
+use crate::component::{Role, SessionComponent};
 use crate::embedding::SelectedEmbedder;
 use crate::error::PluginsError;
 use crate::generations::Slot;
+use crate::identity::Identity;
 use crate::permission::{Access, Permissions};
 use crate::record::Recorder;
-use crate::session::Surroundings;
 use crate::settings::PluginSettings;
 use crate::storage::{Storage, document_quota};
 use crate::supervision::{Halt, Supervisor};
+use crate::surroundings::Surroundings;
 use crate::variables::{Unexpanded, Variables};
 use crate::web::ConnectionPool;
 use crate::{allowance, web};
-
-/// Identifies a plugin in approvals: other code means another plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// The digest of its code, in hexadecimal digits.
-    pub digest: String,
-    /// Whether it is part of Hermes.
-    pub is_bundled: bool,
-}
 
 /// A plugin that was found, compiled and checked.
 #[derive(Clone)]
@@ -69,15 +57,6 @@ pub(crate) struct Selected {
 pub struct IdleHooks {
     /// The plugin.
     pub plugin: String,
-}
-
-/// The role of a plugin in its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The engine or a memory provider: selecting it gives it access to the conversation.
-    Serves,
-    /// Any other plugin.
-    Beside,
 }
 
 /// What the plugins of one session share.

@@ -1,74 +1,34 @@
 //! The plugins of a session: selected once, started for each session.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_diagnostic::Notice;
-use hermes_runtime::services::{
-    Approval, Clock, Embeddings, FileGuard, History, Models, Random, Reporter, SandboxRules,
-};
-use hermes_runtime::{Exports, Limit, LimitSet, Runtime, SessionInfo, Start};
+use hermes_runtime::{Exports, Limit, Runtime};
 
 use crate::catalog::Catalog;
+use crate::change::{Change, ChangeKind};
+use crate::chosen::{Chosen, Compiling};
+use crate::component::Role;
 use crate::embedding::SelectedEmbedder;
 use crate::error::PluginsError;
 use crate::fingerprint::Fingerprint;
 use crate::generations::Slot;
+use crate::identity::Identity;
 use crate::kinds::{
     ContextAssist, ContextEngine, Hooks, MemoryEvents, MemoryMirror, MemoryPrefetch, MemoryProvider, MemoryRewind,
     MemoryUpkeep, Skills, ToolPreview, Tools,
 };
 use crate::permission::Permissions;
-use crate::reload::{Change, ChangeKind, Generations};
-use crate::selected::{Identity, Role, Selected, SessionShared};
-use crate::selection::{Chosen, Compiling, Selection};
+use crate::reload::Generations;
+use crate::selected::{Selected, SessionShared};
+use crate::selection::Selection;
 use crate::settings::OnFailure;
-use crate::storage::Storage;
 use crate::supervision::Halt;
+use crate::surroundings::Surroundings;
 use crate::watch::Subscription;
 use crate::web::ConnectionPool;
-
-/// Creates the receiver of a plugin's log lines, by the plugin's name.
-pub type Reporters = Box<dyn Fn(&str) -> Arc<dyn Reporter> + Send + Sync>;
-
-/// Creates the check whether a plugin may run a program, or make a change that needs approval.
-pub type Approvals = Box<dyn Fn(&Identity) -> Arc<dyn Approval> + Send + Sync>;
-
-/// A session's side of its plugins: everything that they may get, each within its manifest.
-pub struct Surroundings {
-    /// The session.
-    pub session: SessionInfo,
-    /// How it begins.
-    pub start: Start,
-    /// `$HERMES_HOME`.
-    pub home: PathBuf,
-    /// Where plugins keep their data.
-    pub storage: Storage,
-    /// The folder that the session works in.
-    pub workspace: PathBuf,
-    /// The time of day.
-    pub clock: Arc<dyn Clock>,
-    /// The random numbers for its plugins.
-    pub random: Arc<dyn Random>,
-    /// Limits for every plugin for which the user has set none.
-    pub limits: LimitSet,
-    /// The user's models.
-    pub models: Arc<dyn Models>,
-    /// The user's embedding model, if no plugin is selected for it.
-    pub embeddings: Arc<dyn Embeddings>,
-    /// The conversation.
-    pub history: Arc<dyn History>,
-    /// Creates the receivers of log lines.
-    pub reporters: Reporters,
-    /// Creates the checks of programs and of changes.
-    pub approvals: Approvals,
-    /// The rules for changes of files.
-    pub files: FileGuard,
-    /// What the user wants of the sandbox of programs.
-    pub sandbox: SandboxRules,
-}
 
 /// The plugins that a configuration selects: found, compiled and checked, but not running.
 pub struct Plugins {

@@ -12,10 +12,11 @@ use hermes_runtime::services::{Level, Reporter};
 use hermes_runtime::{CallError, Exports, Instance, LimitSet, Limits, Recipe, Runtime, Services, Skill};
 
 use crate::catalog::{Catalog, Found, SKILLS, skills_in};
+use crate::chosen::Select;
 use crate::error::PluginsError;
 use crate::rehearsal::{self, Shown};
 use crate::selected::Selected;
-use crate::selection::{Select, Selection};
+use crate::selection::Selection;
 use crate::variables::Unexpanded;
 
 /// The result of a trial.

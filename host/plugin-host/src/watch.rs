@@ -15,15 +15,17 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
-use crate::catalog::{Bundled, Catalog, Ungranted};
+use crate::catalog::{Bundled, Catalog};
+use crate::change::{Change, ChangeKind};
+use crate::chosen::{QUIETLY, Select};
 use crate::error::PluginsError;
 use crate::lock::Lock;
 use crate::origin::FirstSeen;
 use crate::rehearsal::Shown;
-use crate::reload::{Change, ChangeKind};
 use crate::selected::Selected;
-use crate::selection::{QUIETLY, Select, Selection};
+use crate::selection::Selection;
 use crate::trial;
+use crate::ungranted::Ungranted;
 
 /// Files are written in pieces: a change is examined after this long without another one.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -302,7 +304,7 @@ impl Shared {
 
 fn build(select: &Select<'_>, name: &str) -> ChangeKind {
     let Some(found) = select.catalog.get(name) else { return ChangeKind::Removed };
-    match select.load(found).and_then(|selected| select.selection.fits(selected)) {
+    match select.load(found).and_then(|selected| select.fits(selected)) {
         Ok(selected) => ChangeKind::Ready(Arc::new(selected)),
         Err(error) => ChangeKind::Broken(Notice::of(&error)),
     }

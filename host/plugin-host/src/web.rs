@@ -7,8 +7,8 @@ use hermes_capabilities::http::{
 };
 use hermes_runtime::services::{Level, Reporter};
 
+use crate::identity::Identity;
 use crate::permission::{EnvironmentName, Permissions, Right};
-use crate::selected::Identity;
 use crate::variables::Variables;
 
 /// The open connections of all plugins of a process.

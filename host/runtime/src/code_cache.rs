@@ -14,7 +14,6 @@ mod key;
 mod tests;
 
 use std::fs::{self, File, TryLockError};
-use std::hash::{Hash, Hasher};
 use std::io::{self, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -28,8 +27,9 @@ use self::artifact::Origin;
 use self::eviction::Allowance;
 use self::key::Key;
 use crate::compiler::{Compiler, Manner, Progress};
-use crate::contract::{self, LaterVersions};
+use crate::contract::LaterVersions;
 use crate::error::LoadError;
+use crate::fingerprint::fingerprint;
 use crate::functions::FunctionFiles;
 use crate::precompiled;
 use crate::stamp::{self, Coverage};
@@ -50,9 +50,6 @@ impl CodeFolder {
         Self { key: path.join("key"), path }
     }
 }
-
-/// Part of the compiler's fingerprint: code that another release compiled is not mapped.
-const BUILD: &str = concat!("hermes ", env!("CARGO_PKG_VERSION"));
 
 /// How often a process checks whether another process has finished compiling.
 const POLL: Duration = Duration::from_millis(50);
@@ -355,24 +352,6 @@ fn functions() -> blake3::Hash {
 /// The key of code that was compiled in a hurry.
 fn draft(source: blake3::Hash) -> blake3::Hash {
     blake3::Hasher::new().update(b"draft").update(source.as_bytes()).finalize()
-}
-
-/// Identifies the compiler, its version, its settings, the served versions of the contract, and this build.
-pub(crate) fn fingerprint(engine: &Engine) -> [u8; 32] {
-    struct Blake(blake3::Hasher);
-    impl Hasher for Blake {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.update(bytes);
-        }
-        fn finish(&self) -> u64 {
-            self.0.finalize().as_bytes().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-        }
-    }
-    let mut hasher = Blake(blake3::Hasher::new());
-    engine.precompile_compatibility_hash().hash(&mut hasher);
-    hasher.0.update(BUILD.as_bytes());
-    hasher.0.update(contract::fingerprint().as_bytes());
-    *hasher.0.finalize().as_bytes()
 }
 
 /// Whether a file or folder belongs to this user, is no link, and has none of the `forbidden` mode bits.

@@ -82,8 +82,7 @@ const CPU_SECONDS: u64 = 600;
 const POLL: Duration = Duration::from_millis(10);
 /// A part of the engine's messages for components with async functions.
 const ASYNC: &str = "the component model async feature";
-/// How the reason begins when a component has async functions.
-pub(crate) const ASYNCHRONOUS: &str = "it has async functions";
+/// Begins with [`ASYNCHRONOUS`](crate::error::ASYNCHRONOUS).
 const SYNCHRONOUS: &str = "it has async functions, and those of the contract are synchronous: build it against the files of wit/, without \
                            async functions (jco: `--backend qjs --backend-qjs-disable-async`)";
 /// How often progress is reported.

@@ -11,10 +11,10 @@ use crate::code_cache::Mapped;
 use crate::context::Context;
 use crate::contract::{self, CONTRACT, Name};
 use crate::error::LoadError;
+use crate::exports::Exports;
 use crate::imports;
 use crate::interfaces::interfaces;
 use crate::limits::Limit;
-use crate::loaded::Exports;
 use crate::stubs;
 
 macro_rules! exports_of_a_component {

@@ -9,12 +9,13 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::error::{Fault, FaultKind};
-use crate::imports::Generations;
+use crate::generations::Generations;
 use crate::limits::{Limit, Limits, Meter};
 use crate::processor_time::ProcessorTime;
 use crate::services::{Level, Services};
 use crate::tally::Tally;
-use crate::wasi::{self, Output};
+use crate::wasi::output::Output;
+use crate::wasi::world;
 
 /// Data of an instance's store.
 pub(crate) struct Context {
@@ -33,7 +34,7 @@ impl Context {
         let output = Output::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.size(Limit::Handles));
-        let wasi = wasi::empty(&services, &output);
+        let wasi = world::empty(&services, &output);
         Self {
             wasi,
             table,

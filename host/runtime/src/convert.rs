@@ -14,7 +14,9 @@ use hermes_conversation::{
 
 use crate::error::{Fault, FaultKind};
 use crate::services::{EmbeddingRequest, Purpose};
-use crate::types::{CacheState, Image, Moment, Outcome, Output, PlanRequest, Pressure, SessionInfo, TurnRecord};
+use crate::types::{
+    CacheState, Image, ModelAnswered, Moment, Outcome, Output, PlanRequest, Pressure, SessionInfo, TurnRecord,
+};
 
 pub(crate) fn role(role: Role) -> wit::Role {
     match role {
@@ -66,6 +68,11 @@ pub(crate) fn embedding_request(request: EmbeddingRequest) -> embedder::Request 
 pub(crate) fn usage(usage: Usage) -> wit::Usage {
     let Usage { input, output, cache_read, cache_write, reasoning } = usage;
     wit::Usage { input, output, cache_read, cache_write, reasoning, extra: Vec::new() }
+}
+
+/// The event that hooks get for a model's reply.
+pub fn model_answered(model: &str, usage: Usage, elapsed_ms: u32) -> ModelAnswered {
+    ModelAnswered { model: model.to_owned(), usage: self::usage(usage), elapsed_ms, extra: Vec::new() }
 }
 
 pub(crate) fn header(header: &Header) -> wit::Header {

@@ -9,6 +9,9 @@ use crate::contract;
 use crate::crash::Crash;
 use crate::limits::Limit;
 
+/// How the reason begins when a component has async functions.
+pub(crate) const ASYNCHRONOUS: &str = "it has async functions";
+
 /// Why a component cannot be used. The caller adds the plugin's name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -229,11 +232,8 @@ fn seconds(duration: Duration) -> String {
         format!("{} ms", duration.as_millis())
     }
 }
+
 /// A component whose functions are async is one all the same.
 fn not_a_component(why: &str) -> String {
-    if why.starts_with(crate::compiler::ASYNCHRONOUS) {
-        why.to_owned()
-    } else {
-        format!("it is not a WebAssembly component: {why}")
-    }
+    if why.starts_with(ASYNCHRONOUS) { why.to_owned() } else { format!("it is not a WebAssembly component: {why}") }
 }

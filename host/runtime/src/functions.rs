@@ -1,7 +1,7 @@
 //! Compiled functions of components under development. A new build of a component differs from the one before in few functions: the
 //! interpreter of a language is most of it, and stays. So a compiler takes from a file what it compiled before.
 //!
-//! The file is code: [`crate::code_cache`] hands it to a compiler only if this installation wrote it.
+//! The file is code: the cache of compiled code hands it to a compiler only if this installation wrote it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -30,9 +30,6 @@ pub use library::try_library;
 pub(crate) use library::{Library, sweep};
 pub use trial::{EXIT_UNFIT, TRY_LIBRARY};
 
-/// The target that this program is built for. A manifest lists its libraries by target.
-pub const TARGET: &str = env!("HERMES_TARGET");
-
 /// The stack size of a thread in bytes; most of it is never touched.
 const STACK: usize = 8 << 20;
 

@@ -6,10 +6,10 @@
 
 use std::sync::OnceLock;
 
-use crate::code_cache::fingerprint;
 use crate::compiler;
 use crate::engine;
 use crate::error::LoadError;
+use crate::fingerprint::fingerprint;
 
 const MAGIC: &[u8; 16] = b"hermes bundle 01";
 /// Length of the header: magic, hash of the component, fingerprint of the compiler, hash of everything else.
@@ -124,7 +124,7 @@ mod tests {
     /// An engine for a processor without optional features. No code runs in it.
     fn old_processor() -> Engine {
         let mut config: Config = engine::configuration();
-        config.target(crate::native::TARGET).unwrap();
+        config.target(engine::TARGET).unwrap();
         // SAFETY: reporting fewer features than the processor has makes wasmtime refuse code, never run unsupported code.
         #[allow(unsafe_code)]
         unsafe {

@@ -110,11 +110,6 @@ pub struct PlanRequest {
     pub memory_context: String,
 }
 
-/// The event that hooks get for a model's reply.
-pub fn model_answered(model: &str, usage: Usage, elapsed_ms: u32) -> ModelAnswered {
-    ModelAnswered { model: model.to_owned(), usage: crate::convert::usage(usage), elapsed_ms, extra: Vec::new() }
-}
-
 /// What happened to a plan.
 #[derive(Debug, Clone)]
 pub enum Outcome {

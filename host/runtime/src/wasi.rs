@@ -2,24 +2,16 @@
 //! no sockets, no environment, no arguments, an empty standard input. The clocks and random numbers are those of the
 //! imports `clock` and `random`. Standard output and standard error go to the plugin's log.
 
-mod output;
+pub(crate) mod output;
+pub(crate) mod world;
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
-
-use rand_core::TryRng;
 use wasmtime::component::{Component, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::p2::bindings::{cli, random};
 use wasmtime_wasi::random::WasiRandom;
-use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiView, p2};
-
-pub(crate) use output::Output;
-use output::Source;
+use wasmtime_wasi::{WasiView, p2};
 
 use crate::context::Context;
-use crate::services::{Clock, Random, Services};
 
 /// The interfaces of WASI 0.2 that are served.
 const SERVED: [&str; 27] = [
@@ -52,9 +44,6 @@ const SERVED: [&str; 27] = [
     "wasi:sockets/udp-create-socket",
 ];
 
-/// The most random bytes that a guest gets at once through WASI.
-const RANDOM_BYTES: u64 = 1 << 20;
-
 /// Whether plugins get the import with this name.
 pub(crate) fn serves(import: &str) -> bool {
     import.split_once('@').is_some_and(|(name, version)| version.starts_with("0.2.") && SERVED.contains(&name))
@@ -86,70 +75,6 @@ pub(crate) fn needs_files_or_sockets(component: &Component) -> bool {
     let kind = component.component_type();
     let mut imports = kind.imports(component.engine());
     imports.any(|(name, _)| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/"))
-}
-
-/// The empty world of one instance. What the instance prints goes to `output`.
-pub(crate) fn empty(services: &Services, output: &Output) -> WasiCtx {
-    let random = || FromHost(Arc::clone(&services.random));
-    let mut seed = [0; 16];
-    services.random.fill(&mut seed);
-    WasiCtx::builder()
-        .allow_tcp(false)
-        .allow_udp(false)
-        .allow_ip_name_lookup(false)
-        .stdout(output.stream(Source::Stdout))
-        .stderr(output.stream(Source::Stderr))
-        .wall_clock(FromHost(Arc::clone(&services.clock)))
-        .monotonic_clock(FromHost(Arc::clone(&services.clock)))
-        .secure_random(random())
-        .insecure_random(random())
-        .insecure_random_seed(u128::from_le_bytes(seed))
-        .max_random_size(RANDOM_BYTES)
-        .build()
-}
-
-/// Adapts a service of the host to a trait of WASI's implementation.
-struct FromHost<T: ?Sized>(Arc<T>);
-
-impl HostWallClock for FromHost<dyn Clock> {
-    fn resolution(&self) -> Duration {
-        Duration::from_millis(1)
-    }
-
-    fn now(&self) -> Duration {
-        Duration::from_millis(self.0.now())
-    }
-}
-
-impl HostMonotonicClock for FromHost<dyn Clock> {
-    fn resolution(&self) -> u64 {
-        1
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-impl TryRng for FromHost<dyn Random> {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        let mut bytes = [0; 4];
-        self.0.fill(&mut bytes);
-        Ok(u32::from_le_bytes(bytes))
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        self.0.fill(bytes);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -234,7 +234,7 @@ mod tests {
     fn the_quota_of_a_store_is_enforced() {
         let (_home, store) = store();
         let id = session(&store);
-        let other = crate::database::connect(store.path()).unwrap();
+        let other = crate::connection::connect(store.path()).unwrap();
         let full = MAX_STORE_BYTES.cast_signed() - 20;
         other.execute("INSERT INTO blobs VALUES ('x', 'image/gif', ?1, x'00')", [full]).unwrap();
         store.append(&id, &[message(image(1, 9))]).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     fn a_part_of_a_newer_version_is_an_error_that_names_the_version() {
         let (_home, store) = store();
         let id = session(&store);
-        let other = crate::database::connect(store.path()).unwrap();
+        let other = crate::connection::connect(store.path()).unwrap();
         let sql = "INSERT INTO messages (session_id, role, content, origin, created_at, parts) \
                    VALUES (?1, 'user', '', 'said', 1, '[{\"kind\":\"hologram\"}]')";
         other.execute(sql, [id.as_str()]).unwrap();

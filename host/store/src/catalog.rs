@@ -7,8 +7,9 @@ use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
+use crate::known::exists;
 use crate::lineage::{self, Lineage};
-use crate::session::{COLUMNS, IMPORTED, UNFINISHED, exists, from_row, path_text};
+use crate::session::{COLUMNS, IMPORTED, UNFINISHED, from_row, path_text};
 use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError, log, title};
 
 /// Characters of a preview.

@@ -7,35 +7,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use backon::{BlockingRetryable as _, ConstantBuilder};
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use crate::connection::{connect, connect_alone, with_retries};
 use crate::error::Fault;
 use crate::header::{self, APPLICATION_ID, FileState};
-use crate::maintenance::{AUTOCHECKPOINT_PAGES, Maintenance};
+use crate::maintenance::Maintenance;
 use crate::migration::{self, MIGRATIONS};
-use crate::queue::{Queue, wait_for_writer};
-use crate::{SCHEMA_VERSION, StoreError, older, search};
+use crate::queue::{LOCKS, Queue};
+use crate::{SCHEMA_VERSION, StoreError, older};
 use hermes_private_files as private;
 
 pub(crate) const NAME: &str = "state.db";
 /// A new database before it gets its name. Only the holder of [`CREATION_LOCK`] uses it.
 const NEW_NAME: &str = "state.db.new";
 pub(crate) const CREATION_LOCK: &str = "state.lock";
-pub(crate) const LOCKS: &str = "locks";
 
-/// The number of retries while others write. With [`wait_for_writer`] and the pauses this takes about nine seconds.
-const RETRIES: usize = 14;
-/// The shortest pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(60);
 /// Longest wait for another process that creates the database. Creating takes a few milliseconds, most of them in `fsync`.
 const CREATION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The most KiB of pages that a connection keeps: what a search reads again and again.
-const CACHE: i64 = 8 << 10;
-/// Prepared statements to cache: more than a turn uses.
-const STATEMENTS: usize = 64;
 
 /// The store of one home folder. Calls block; any number of threads and processes may share one.
 #[derive(Debug)]
@@ -224,47 +213,6 @@ enum Transaction {
     Rehearsal,
 }
 
-/// A connection to a database whose header is that of a store.
-pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
-    // Without SQLITE_OPEN_CREATE: a database that has vanished is not created again.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|error| StoreError::sqlite(path, error))?;
-    prepare(connection, path).map_err(|fault| fault.at(path))
-}
-
-/// A connection where neither the database nor anything beside it can be written.
-pub(crate) fn connect_alone(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = header::connect_immutable(path)?;
-    keep_statements(&connection)?;
-    search::register(&connection)?;
-    Ok(connection)
-}
-
-/// Keeps prepared statements, with the plans that they were prepared with. Otherwise SQLite plans some statements anew whenever
-/// a parameter gets another value, which takes longer than to run them.
-fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    Ok(())
-}
-
-fn prepare(mut connection: Connection, path: &Path) -> Result<Connection, Fault> {
-    connection.busy_handler(Some(wait_for_writer))?;
-    keep_statements(&connection)?;
-    search::register(&connection)?;
-    // Until the version is known: closing the last connection would move the log into the database.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    let version = with_retries(&mut connection, |connection| Ok(migration::version(connection)?))?;
-    header::check_version(path, version)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    connection.pragma_update(None, "cache_size", -CACHE)?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES)?;
-    Ok(connection)
-}
-
 /// Whether reading failed because the files of the log cannot be created: the folder is read-only, or the disk is full. The
 /// database can be read without them if its log is missing or empty.
 fn beside_is_missing(error: &StoreError, path: &Path) -> bool {
@@ -349,16 +297,6 @@ pub(crate) fn lock_creation(path: &Path) -> Result<File, StoreError> {
         Ok(false) => Err(StoreError::Busy { path: path.to_owned() }),
         Err(error) => Err(StoreError::file(path, error)),
     }
-}
-
-/// Repeats work after a pause while another connection blocks it.
-fn with_retries<T>(
-    connection: &mut Connection,
-    mut work: impl FnMut(&mut Connection) -> Result<T, Fault>,
-) -> Result<T, Fault> {
-    // Each pause has a random length, so that two writers do not collide again and again.
-    let pauses = ConstantBuilder::new().with_delay(PAUSE).with_jitter().with_max_times(RETRIES);
-    (|| work(connection)).retry(pauses).when(Fault::is_busy).call()
 }
 
 #[cfg(test)]

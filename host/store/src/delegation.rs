@@ -3,8 +3,8 @@
 use hermes_conversation::{MessageId, SessionId};
 use rusqlite::params;
 
+use crate::known::exists;
 use crate::log::corrupt;
-use crate::session::exists;
 use crate::{Delegation, DelegationState, Store, StoreError};
 
 impl Store {

@@ -7,7 +7,7 @@ use hermes_conversation::SessionId;
 use rusqlite::Connection;
 
 use crate::error::Fault;
-use crate::session::exists;
+use crate::known::exists;
 use crate::{Deletion, ParentKind, SessionError, Store, StoreError};
 
 impl Store {

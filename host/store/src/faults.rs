@@ -4,7 +4,7 @@ use hermes_conversation::SessionId;
 use jiff::Timestamp;
 use rusqlite::params;
 
-use crate::session::exists;
+use crate::known::exists;
 use crate::{EngineFaults, Store, StoreError};
 
 impl Store {

@@ -179,7 +179,7 @@ mod tests {
         let (_home, store) = store();
         let session = store.create_session(new_session()).unwrap();
         store.append(&session.id, &[Draft::user("a", 1)]).unwrap();
-        let other = crate::database::connect(store.path()).unwrap();
+        let other = crate::connection::connect(store.path()).unwrap();
         other.pragma_update(None, "foreign_keys", false).unwrap();
         other
             .execute_batch(

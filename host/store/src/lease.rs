@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hermes_conversation::SessionId;
 
-use crate::database::LOCKS;
+use crate::queue::LOCKS;
 use crate::{SessionError, Store, StoreError};
 use hermes_private_files as private;
 

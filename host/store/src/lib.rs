@@ -34,6 +34,7 @@
 
 mod blobs;
 mod catalog;
+mod connection;
 mod database;
 mod delegation;
 mod deletion;
@@ -43,6 +44,7 @@ mod faults;
 mod frozen;
 mod header;
 mod health;
+mod known;
 mod lease;
 mod lineage;
 mod log;
@@ -52,6 +54,7 @@ mod migration;
 mod older;
 mod outbox;
 mod port;
+mod prompts;
 mod prune;
 mod queue;
 mod repair;

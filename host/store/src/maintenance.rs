@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::database::connect;
+use crate::connection::{LONG_PAGES, connect};
 use crate::header::beside;
 use crate::queue::Queue;
 
@@ -22,15 +22,9 @@ const COMMITS_PER_ROUND: u32 = 100;
 /// If the log has this many bytes, the first commit of a process starts a round at once. Otherwise the log would only
 /// grow while another process keeps the database open and many short processes each store a message.
 const LONG_AT_START: u64 = 4 << 20;
-/// If the log has this many pages (64 MiB), writers have to wait for the end of a round. While they write, a round
-/// never quite catches up with them, and the log would grow as long as they continue.
-const LONG_PAGES: i64 = 16_384;
 /// How long writers wait for that while a reader still uses the log. After that the log grows until the reader has
 /// ended.
 const BLOCKING_TIMEOUT: Duration = Duration::from_millis(20);
-/// If no thread can be started, a commit moves the log itself from this many pages on.
-pub(crate) const AUTOCHECKPOINT_PAGES: i64 = 4 * LONG_PAGES;
-
 /// The thread, once it was needed.
 #[derive(Debug)]
 pub(crate) struct Maintenance {

@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::migration::{MIGRATIONS, run};
-    use crate::{Depth, SearchQuery, Store, StoreError, database, header, search};
+    use crate::{Depth, SearchQuery, Store, StoreError, connection, header, search};
 
     /// Creates a store of the older version with a session of two messages.
     fn old(home: &std::path::Path) {
@@ -164,7 +164,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         old(home.path());
         let path = home.path().join("state.db");
-        let connection = database::connect_alone(&path).unwrap();
+        let connection = connection::connect_alone(&path).unwrap();
         adapt(&connection, BEFORE_PARTS).unwrap();
         let sql = format!("SELECT {} FROM messages ORDER BY id", crate::log::COLUMNS);
         let mut statement = connection.prepare(&sql).unwrap();

@@ -7,7 +7,7 @@ use hermes_session_store::{ParentKind, SessionSummary};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
-use crate::session::exists;
+use crate::known::exists;
 use crate::{Delivery, QueueState, QueuedTurn, SessionError, Store, StoreError, blobs, log};
 
 const COLUMNS: &str = "session_id, provider, first_id, last_id, ended_at, attempts, due_at, error";

@@ -10,9 +10,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::database::LOCKS;
 use hermes_private_files as private;
 
+/// The folder of locks in a home.
+pub(crate) const LOCKS: &str = "locks";
 const NAME: &str = "writers.lock";
 /// A process that is stopped while it has the turn, as under a debugger, must not block the others forever. After this
 /// time they continue without the turn.

@@ -15,8 +15,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 
 use crate::blobs::references;
-use crate::database::{self, CREATION_LOCK, LOCKS, NAME, connect, lock_creation};
+use crate::connection::connect;
+use crate::database::{self, CREATION_LOCK, NAME, lock_creation};
 use crate::header::{self, beside};
+use crate::queue::LOCKS;
 use crate::{Depth, SessionError, Store, StoreError, lease};
 use hermes_private_files as private;
 

@@ -4,7 +4,7 @@ use hermes_conversation::{MessageId, SessionId, Usage, ViewId};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
-use crate::session::{exists, known};
+use crate::known::{exists, known};
 use crate::{Passed, PromptNumber, RequestRecord, Store, StoreError, Totals};
 
 /// The columns for writing. Reading replaces the number of the ephemeral layers by their text.

@@ -8,9 +8,10 @@ use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
-use crate::frozen;
+use crate::known::{exists, known};
 use crate::lineage;
 use crate::log::{contains, corrupt, end_of};
+use crate::prompts;
 use crate::{NewSession, Parent, ParentKind, Session, SessionError, Store, StoreError, Totals, title};
 
 /// The source of a session that is still being imported. A session with this source is invisible.
@@ -30,7 +31,7 @@ impl Store {
         let create = |connection: &Connection| {
             let parent = new.parent.as_ref().map(|parent| settle(connection, parent)).transpose()?;
             let frozen = match (&new.frozen, &parent) {
-                (None, Some(parent)) if parent.kind != ParentKind::Delegate => frozen::newest(connection, &parent.id)?,
+                (None, Some(parent)) if parent.kind != ParentKind::Delegate => prompts::newest(connection, &parent.id)?,
                 (frozen, _) => frozen.clone(),
             };
             // The child would otherwise bring the prompt and the folder of the file past the user.
@@ -70,7 +71,7 @@ impl Store {
                 title::give(connection, &id, title)?;
             }
             if let Some(frozen) = &frozen {
-                frozen::put(connection, &id, frozen, new.started_at)?;
+                prompts::put(connection, &id, frozen, new.started_at)?;
             }
             session(connection, &id)
         };
@@ -129,18 +130,6 @@ impl Store {
             known(changed, id)
         })
     }
-}
-
-pub(crate) fn known(changed: usize, id: &SessionId) -> Result<(), Fault> {
-    if changed == 0 { Err(SessionError::UnknownSession(id.0.clone()).into()) } else { Ok(()) }
-}
-
-/// An error unless the session exists.
-pub(crate) fn exists(connection: &Connection, id: &SessionId) -> Result<(), Fault> {
-    let found: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")?
-        .query_row([id.as_str()], |row| row.get(0))?;
-    if found { Ok(()) } else { Err(SessionError::UnknownSession(id.0.clone()).into()) }
 }
 
 fn is_imported(connection: &Connection, id: &SessionId) -> Result<bool, Fault> {
@@ -205,7 +194,7 @@ pub(crate) fn session(connection: &Connection, id: &SessionId) -> Result<Session
         Ok(session)
     });
     let session = found.optional()?.ok_or_else(|| StoreError::Session(SessionError::UnknownSession(id.0.clone())))?;
-    Ok(Session { frozen: frozen::newest(connection, id)?, ..session })
+    Ok(Session { frozen: prompts::newest(connection, id)?, ..session })
 }
 
 /// A session from [`COLUMNS`], without totals and prompt, which lists do not read.

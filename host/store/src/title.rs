@@ -7,7 +7,7 @@ use hermes_conversation::SessionId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Fault;
-use crate::session::{exists, known};
+use crate::known::{exists, known};
 use hermes_session_store::title::{clean, numbered, split};
 
 use crate::{ParentKind, SessionError, Store, StoreError, lineage};

@@ -3,7 +3,7 @@
 use hermes_conversation::{SessionId, Usage};
 use rusqlite::{Row, params};
 
-use crate::session::exists;
+use crate::known::exists;
 use crate::{AuxiliaryRecord, Store, StoreError};
 
 /// What one request used.

@@ -9,9 +9,9 @@ use ratatui_textarea::{CursorMove, DataCursor, Input, Key, TextArea};
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::answer::Answer;
 use crate::layout::{printable, shortened};
-use crate::menu;
-use crate::question::Answer;
+use crate::menu::{self, Candidate};
 use crate::region::Place;
 use crate::search::{Search, Searched};
 
@@ -56,15 +56,6 @@ pub enum Outcome {
     Picked(Option<usize>),
     /// The user answered the [`crate::Question`] of this number.
     Answered(u64, Answer),
-}
-
-/// One completion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// What takes the place of the typed word.
-    pub text: String,
-    /// What it means, in a few words.
-    pub about: String,
 }
 
 /// Completions of the word before the cursor.

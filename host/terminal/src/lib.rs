@@ -7,6 +7,7 @@
 //! hides text, is shown in its escaped form.
 
 mod ansi;
+mod answer;
 mod clipboard;
 mod editor;
 mod highlight;
@@ -21,13 +22,15 @@ mod search;
 mod ui;
 
 pub use ansi::{Colours, painted, sequence};
+pub use answer::Answer;
 pub use clipboard::{NotCopied, copy};
-pub use editor::{Candidate, Candidates, Completer, Editor, Outcome, Written};
+pub use editor::{Candidates, Completer, Editor, Outcome, Written};
 pub use layout::{broken, cut, printable, width, wrapped};
 pub use markdown::{Stream, rendered};
+pub use menu::Candidate;
 pub use parts::{Part, joined};
 pub use picker::Picker;
-pub use question::{Answer, Choices, Keys, Question, Rows, are_lettered, choice_mark, named_choice};
+pub use question::{Choices, Keys, Question, Rows, are_lettered, choice_mark, named_choice};
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};

@@ -4,11 +4,19 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::editor::Candidate;
 use crate::layout::{printable, shortened};
 
 /// In front of each row.
 const MARGIN: &str = "  ";
+
+/// A row: one completion, or one of the things to pick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// What takes the place of the typed word.
+    pub text: String,
+    /// What it means, in a few words.
+    pub about: String,
+}
 
 /// At most `most` rows, the selected one among them.
 pub(crate) fn rows(list: &[&Candidate], selected: usize, width: usize, most: usize) -> Vec<Line<'static>> {

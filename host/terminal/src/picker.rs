@@ -4,9 +4,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
-use crate::editor::Candidate;
 use crate::layout::{printable, shortened, width, wrapped};
-use crate::menu;
+use crate::menu::{self, Candidate};
 use crate::region::Place;
 
 /// In front of what is typed.

@@ -9,6 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
+use crate::answer::Answer;
 use crate::editor::{Candidates, Editor, Outcome};
 use crate::layout::{printable, shortened, width, wrapped};
 use crate::region::Place;
@@ -60,21 +61,6 @@ pub struct Choices {
     pub takes_values: bool,
     /// How to answer, in a few words.
     pub hint: String,
-}
-
-/// The answer to a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// One of the letters.
-    Key(char),
-    /// A typed line.
-    Line(String),
-    /// One of the offered answers.
-    Choice(usize),
-    /// Enter, Escape or Ctrl-D, or the terminal is gone.
-    Left,
-    /// Ctrl-C while nothing else is stopped by it.
-    Stopped,
 }
 
 /// What answers.

@@ -15,12 +15,13 @@ use ratatui_core::text::Line;
 
 use self::state::State;
 use crate::ansi::{Colours, sequence};
+use crate::answer::Answer;
 use crate::clipboard::{NotCopied, copy};
 use crate::editor::{Completer, Editor, Outcome, Written};
 use crate::markdown::Stream;
 use crate::parts::Part;
 use crate::picker::Picker;
-use crate::question::{Answer, Question};
+use crate::question::Question;
 
 /// How long the thread waits for a key before it looks for something to draw.
 const TICK: Duration = Duration::from_millis(16);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::search::Found;
+use super::found::Found;
 
 /// The most paths that are named for one reason.
 const NAMED: usize = 3;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use url::form_urlencoded;
 
 use super::error::{BODY, HttpError};
-use super::message::Value;
+use super::value::Value;
 
 /// Most fields of a form, and most places of secrets in a document.
 const FIELDS: usize = 1_000;

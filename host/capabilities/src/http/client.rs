@@ -12,13 +12,14 @@ use url::Url;
 use super::body::Body;
 use super::connections::{Carrier, Connections, Rights};
 use super::error::{BODY, HttpError};
-use super::message::{Headers, Request, Response, Value, check_query, is_method, shown};
+use super::message::{Headers, Request, Response, check_query, is_method, shown};
 use super::redaction::Redaction;
 use super::resolver::{Closed, Resolver};
 use super::secret::Secret;
 use super::site::has_userinfo;
 use super::store::Stored;
 use super::transport::{Answer, Broken, Transport, send_to};
+use super::value::Value;
 
 /// The default and the longest time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,12 +4,11 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::body::Body;
 use super::error::HttpError;
+use super::value::{BAD_PREFIX, Value, is_prefix};
 
 /// Most headers of one request, and their bytes.
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
-/// Most bytes before a secret.
-const PREFIX: usize = 64;
 /// Most parameters that are appended to the query, and their bytes.
 const PARAMETERS: usize = 64;
 const PARAMETER_BYTES: usize = 8 << 10;
@@ -29,50 +28,6 @@ pub struct Request {
     pub body: Body,
     /// The time limit of the whole exchange.
     pub timeout_ms: Option<u32>,
-}
-
-/// The value of a header, a parameter or a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// A text.
-    Plain(String),
-    /// A secret of the host, after a text.
-    Secret {
-        /// The name of the secret.
-        name: String,
-        /// The text before it.
-        prefix: String,
-    },
-}
-
-impl Value {
-    /// The name of its secret.
-    pub(super) fn secret(&self) -> Option<&str> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Secret { name, .. } => Some(name),
-        }
-    }
-
-    /// The length of the text that the plugin gives.
-    pub(super) fn len(&self) -> usize {
-        let (Self::Plain(text) | Self::Secret { prefix: text, .. }) = self;
-        text.len()
-    }
-
-    /// What is wrong with the text before its secret.
-    pub(super) fn fault(&self) -> Option<&'static str> {
-        match self {
-            Self::Secret { prefix, .. } if !is_prefix(prefix) => Some(BAD_PREFIX),
-            _ => None,
-        }
-    }
-}
-
-const BAD_PREFIX: &str = "the text before its secret has more than 64 bytes, or other characters than printable ASCII";
-
-fn is_prefix(text: &str) -> bool {
-    text.len() <= PREFIX && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Checks the parameters for the query.

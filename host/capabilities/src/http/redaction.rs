@@ -5,10 +5,8 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::secret::Secret;
+use super::secret::{REDACTED, Secret};
 
-/// The text in place of a secret.
-pub(crate) const REDACTED: &str = "[REDACTED]";
 /// Most values at a time. Of the values that a plugin stored, the oldest are forgotten first.
 const MOST_VALUES: usize = 64;
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::redaction::REDACTED;
 use super::site::Site;
 use super::store::{Stored, Writable};
 
+/// The text in place of a secret.
+pub(crate) const REDACTED: &str = "[REDACTED]";
 /// A shorter value cannot be recognised in an answer, and so not redacted.
 const SHORTEST: usize = 8;
 /// A longer value does not fit into the headers of servers.

@@ -1,6 +1,5 @@
 //! One run of a program, in a task of its own: the caller may stop waiting at any moment.
 
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -93,17 +92,6 @@ async fn show_lines(show: Option<ShowLine>, outputs: [&Capture; 2]) {
 pub(super) fn not_started(run: &Run, error: &std::io::Error) -> Fault {
     let why = format!("{} cannot be started: {error}", shown(&run.path));
     Fault::new(FaultKind::Unavailable, "not-started", why)
-}
-
-pub(super) fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
-    let status = status.map_err(|error| {
-        Fault::new(FaultKind::Failed, "io", format!("the exit status of the program is unknown: {error}"))
-    })?;
-    #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        return Ok(End::Killed(signal));
-    }
-    Ok(End::Exited(status.code().unwrap_or(-1)))
 }
 
 /// Writes the input concurrently: a program may write before it reads, or never read.

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,13 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 
 use super::chain::{Asked, Start, follow};
-use super::child::ended_as;
 use super::copies::Copies;
 use super::group::Group;
 use super::guard::Guard;
 use super::sandbox::{Planned, Start as Confinable, TMPDIR};
 use super::{Confinement, End, Run};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use hermes_sandbox::Offer;
 
 /// The command of the supervisor: a program that calls [`supervise`](super::supervise) with the arguments that follow.
@@ -300,6 +299,17 @@ impl Running {
             Process::Supervised(supervisor) => supervisor.kill(),
         }
     }
+}
+
+fn ended_as(status: std::io::Result<ExitStatus>) -> Result<End, Fault> {
+    let status = status.map_err(|error| {
+        Fault::new(FaultKind::Failed, "io", format!("the exit status of the program is unknown: {error}"))
+    })?;
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return Ok(End::Killed(signal));
+    }
+    Ok(End::Exited(status.code().unwrap_or(-1)))
 }
 
 #[cfg(target_os = "linux")]

@@ -3,12 +3,14 @@
 //! `hermes-sandbox` enforces what is planned here. Without it a program runs as before, with the user's approval.
 
 mod denial;
+mod entry;
 mod git_folder;
 mod index;
 mod leads;
 mod named;
 mod plan;
 mod repository;
+mod search;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 mod watched;

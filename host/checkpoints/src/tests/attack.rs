@@ -307,7 +307,7 @@ fn a_file_that_changed_after_a_kill_is_left_and_named() {
     world.write("b", "1");
     world.program(|| ["a", "b"].iter().for_each(|path| world.write(path, "2")));
     let record = &world.records()[0];
-    let steps = record.changes.iter().map(|change| crate::undo::Step {
+    let steps = record.changes.iter().map(|change| crate::outcome::Step {
         path: change.path.clone(),
         from: change.after.clone(),
         to: change.before.clone(),

@@ -20,8 +20,8 @@ use crate::archive::{Caps, Links};
 use crate::error::{At, InstallError, Reason};
 use crate::fetch::{Fetching, Progress, fetch};
 use crate::source::Source;
-use crate::stage::{Places, Stage, Turn};
-use crate::transaction::{SkillRecord, Steps, Transaction, commit, finish_interrupted, take_turn};
+use crate::stage::{Places, Stage, Steps, Turn};
+use crate::transaction::{SkillRecord, Transaction, commit, finish_interrupted, take_turn};
 
 /// How long a search waits for a source. An installation waits longer, because the user asked for exactly that source.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use hermes_plugin_host::{Advice, CallError, ContextEngine, Outcome, PlanRequest,
 
 use super::gate::Gate;
 use crate::figures::Effort;
-use crate::report::Timing;
+use crate::timing::Timing;
 use crate::trace::Plans;
 
 /// An engine whose calls are counted.

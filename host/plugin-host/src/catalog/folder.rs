@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::found::CodeFiles;
 use crate::error::PluginsError;
 use crate::manifest::Manifest;
 
@@ -25,6 +24,22 @@ pub const MANIFEST: &str = "plugin.yaml";
 /// The folder of a plugin with its skills, each in a folder of its own with the file `SKILL.md`.
 pub const SKILLS: &str = "skills";
 const SKILL: &str = "SKILL.md";
+
+/// The files of a folder with code for this machine. Neither is there if the plugin has only skills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFiles {
+    /// The component.
+    pub component: Option<String>,
+    /// The native library for this machine.
+    pub native: Option<String>,
+}
+
+impl CodeFiles {
+    /// Whether there is no code.
+    pub fn is_empty(&self) -> bool {
+        self.component.is_none() && self.native.is_none()
+    }
+}
 
 /// The names of the skills in a plugin's folder, in order.
 pub fn skills_in(folder: &Path) -> Vec<String> {

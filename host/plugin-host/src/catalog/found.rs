@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hermes_runtime::{CompileProgress, LimitSet, Loaded, Manner, Runtime};
 
-use super::folder::{SKILLS, skills_in};
+use super::folder::{CodeFiles, SKILLS, skills_in};
 use crate::digest::{Contents, LARGEST_FOLDER};
 use crate::error::PluginsError;
 use crate::lock::{Entry, Pin};
 use crate::manifest::{Manifest, ManifestError};
 use crate::permission::Permissions;
+use crate::ungranted::Ungranted;
 
 /// A plugin inside the binary.
 #[derive(Debug, Clone, Copy)]
@@ -90,50 +91,6 @@ pub enum GrantStatus {
     Ungranted(Ungranted),
 }
 
-/// Why an installed plugin may not run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ungranted {
-    /// `plugins.lock` has no entry for it: its folder was created by hand.
-    #[error("you have not allowed it to run yet")]
-    Unknown(String),
-    /// The user revoked the grant.
-    #[error("you revoked its permission to run")]
-    Revoked(String),
-    /// It is only a native library, and native code was not granted.
-    #[error("it is a native library, which runs outside the sandbox and can do everything that you can do")]
-    Native(String),
-    /// `plugins.lock` grants a plugin of this name in another folder.
-    #[error("it is in the folder `{found}`, but it was allowed to run in the folder `{granted}`")]
-    Elsewhere {
-        /// Its folder, relative to the folder of plugins.
-        found: String,
-        /// The folder in `plugins.lock`, relative to the folder of plugins.
-        granted: String,
-    },
-    /// Hermes did not write its entry of `plugins.lock` in this home.
-    #[error(
-        "its entry in plugins.lock comes from elsewhere or was changed outside of Hermes, and you have not agreed to it"
-    )]
-    Foreign(String),
-    /// The bytes in its folder are not those that were granted.
-    #[error("its files have changed since you allowed it to run")]
-    Altered {
-        /// Its name.
-        name: String,
-        /// Whether it has a source other than its folder, from which an update brings the files back.
-        has_source: bool,
-    },
-    /// While this process runs, the plugin was replaced by one from another source.
-    #[error(
-        "it was replaced by a plugin from another source ({now}), and this process has the configuration and approvals \
-         of the earlier one"
-    )]
-    Replaced {
-        /// The source of the new plugin.
-        now: String,
-    },
-}
-
 /// A plugin that was found. None of its code has run.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -156,15 +113,6 @@ pub(super) enum CodeLocation {
     Folder(PathBuf, CodeFiles),
 }
 
-/// The files of a folder with code for this machine. Neither is there if the plugin has only skills.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CodeFiles {
-    /// The component.
-    pub component: Option<String>,
-    /// The native library for this machine.
-    pub native: Option<String>,
-}
-
 /// The code of a plugin: a component, or a native library if the user granted native code.
 #[derive(Debug, Clone)]
 pub enum Code {
@@ -172,13 +120,6 @@ pub enum Code {
     Component(Cow<'static, [u8]>),
     /// A native library, which runs outside of it.
     Native(Vec<u8>),
-}
-
-impl CodeFiles {
-    /// Whether there is no code.
-    pub fn is_empty(&self) -> bool {
-        self.component.is_none() && self.native.is_none()
-    }
 }
 
 impl Code {

@@ -22,8 +22,6 @@ use crate::contract::Name;
 use crate::error::{Fault, FaultKind};
 use crate::wasi;
 
-pub(crate) use llm_stream::Generations;
-
 impl imported::types::Host for Context {}
 
 /// Links the contract's imports and WASI for language runtimes.

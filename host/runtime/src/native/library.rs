@@ -13,8 +13,8 @@ use super::{shape, trial};
 use crate::compiler::Compiler;
 use crate::contract::{LaterVersions, Name};
 use crate::error::LoadError;
+use crate::exports::Exports;
 use crate::interfaces::interfaces;
-use crate::loaded::Exports;
 use crate::stamp;
 
 /// The most characters of a name that are shown.

@@ -9,7 +9,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, params_from_iter};
 
 use super::COUNTS;
-use crate::database::{NAME, connect};
+use crate::connection::connect;
+use crate::database::NAME;
 use crate::error::Fault;
 use crate::{Store, StoreError, blobs};
 

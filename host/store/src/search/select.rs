@@ -227,7 +227,7 @@ impl Filter {
         }
         let mut and = |sql: &'static str, value: Value| filter.of_session.push((sql.into(), vec![value]));
         if let Some(session) = &query.session {
-            crate::session::exists(connection, session)?;
+            crate::known::exists(connection, session)?;
             // Two subqueries: one query with both would read the whole session.
             let ends = "SELECT (SELECT min(id) FROM messages WHERE session_id = ?1), \
                         (SELECT max(id) FROM messages WHERE session_id = ?1)";

@@ -14,7 +14,7 @@ use super::seal::Sealer;
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
-use crate::{ParentKind, SessionError, Store, StoreError, blobs, frozen, requests, session};
+use crate::{ParentKind, SessionError, Store, StoreError, blobs, prompts, requests, session};
 
 /// How the records of an export are arranged in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,10 +204,10 @@ fn parent(connection: &Connection, session: &crate::Session) -> Result<Option<re
 }
 
 fn write_prompts(connection: &Connection, id: &SessionId, sink: &mut Sink<'_>) -> Result<(), Fault> {
-    let sql = format!("SELECT {}, created_at FROM prompts WHERE session_id = ?1 ORDER BY number", frozen::COLUMNS);
+    let sql = format!("SELECT {}, created_at FROM prompts WHERE session_id = ?1 ORDER BY number", prompts::COLUMNS);
     let mut statement = connection.prepare_cached(&sql)?;
     let prompts = statement.query_map([id.as_str()], |row| {
-        Ok(record::Prompt { frozen: frozen::from_row(row)?, created_at: row.get::<_, i64>(5)?.cast_unsigned() })
+        Ok(record::Prompt { frozen: prompts::from_row(row)?, created_at: row.get::<_, i64>(5)?.cast_unsigned() })
     })?;
     for prompt in prompts {
         sink.put(&Record::Prompt(prompt?))?;

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::listed::readable;
+use super::name::readable;
 
 /// The most links in a row that are followed to a file that does not exist.
 const MAX_LINKS: usize = 40;

@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::BUILT_IN;
 use super::linked::{Linked, Places};
-use super::name::{caseless, folded};
+use super::name::{caseless, readable};
 
 /// Why a file is listed that only the configuration lists.
 const IMPORTED: &str = "a context file of the project imports it, so agents follow it as instructions";
@@ -161,15 +161,6 @@ impl Listed {
         let sets = self.sets();
         Linked::to(path, &sets.anywhere, &sets.fixed)
     }
-}
-
-/// The path as the least strict file system reads it.
-pub(super) fn readable(path: &Path) -> String {
-    let names = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(folded(name)),
-        _ => None,
-    });
-    names.fold(String::new(), |path, name| path + "/" + &name)
 }
 
 struct Globs {

@@ -1,6 +1,7 @@
 //! Names that a file system may take for other names.
 
 use std::ffi::OsStr;
+use std::path::{Component, Path};
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use icu_properties::props::{BinaryProperty, DefaultIgnorableCodePoint};
@@ -10,6 +11,15 @@ pub(in crate::files) fn folded(name: &OsStr) -> String {
     let text = caseless(&name.to_string_lossy());
     let text = text.split_once(':').map_or(text.as_str(), |(name, _)| name);
     text.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// The path as the least strict file system reads it.
+pub(super) fn readable(path: &Path) -> String {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(folded(name)),
+        _ => None,
+    });
+    names.fold(String::new(), |path, name| path + "/" + &name)
 }
 
 /// A text without case, composition, compatibility forms such as ligatures, and characters that are not displayed. This covers the

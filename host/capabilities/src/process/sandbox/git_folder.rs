@@ -8,9 +8,9 @@ use std::fs;
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 
+use super::entry::{Identity, changed_at, identity};
 use super::index::{self, Entry, Fault};
 use super::repository;
-use super::watched::{Identity, identity};
 use crate::files::Listed;
 
 /// The folders in a folder of git that git writes to. Submodules and work trees have folders of git of their own.
@@ -88,8 +88,7 @@ impl GitFolders {
         let (links, is_partial) = links(folder);
         let mut left = Vec::new();
         for (path, target) in links {
-            let is_older =
-                known.is_partial && super::watched::changed_at(&folder.join(&path)).is_some_and(|at| at < since);
+            let is_older = known.is_partial && changed_at(&folder.join(&path)).is_some_and(|at| at < since);
             if known.links.get(&path) != Some(&target) && !is_older {
                 left.push(Left::Link(folder.join(path)));
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::named::NAMED;
 use super::repository::{self, Repository, State};
-use super::watched::Search;
+use super::search::Search;
 use crate::files::Listed;
 
 /// How many entries of a folder of hooks are looked at.

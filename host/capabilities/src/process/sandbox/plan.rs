@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use hermes_sandbox::{Plan, Temporary};
 
+use super::entry::{changed_at, identity};
 use super::git_folder::GitFolders;
 use super::leads::leads;
 use super::named::named;
 use super::repository::{Repository, has_parts, is_repository};
-use super::watched::{Search, Watched, changed_at, identity};
+use super::search::Search;
+use super::watched::Watched;
 use super::{Confined, Sandbox, denial};
 
 /// The variable that names the folder for temporary files.

@@ -3,128 +3,23 @@
 //! Mounts protect what exists. The kernel offers ordinary users nothing that keeps a name from being created, so what a run
 //! created is renamed when the run ends.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::entry::{Identity, changed_at, identity};
 use super::git_folder::{GitFolders, Left};
 use super::index::Fault;
 use super::leads::{CHOOSES, Changed, Lead};
 use super::repository::{self, ABSENT, Repository, State};
+use super::search::{MOST_AFTER, Search, folders_around};
 use crate::files::Listed;
 
-/// How deep folders are searched, and how many entries below the first level. A search takes a few milliseconds.
-const DEEPEST: usize = 3;
-const MOST: usize = 5_000;
-/// The same after a run, which can create entries to be looked at in place of others.
-const MOST_AFTER: usize = 8 * MOST;
 /// The most lines about one run.
 const MOST_SAID: usize = 20;
-/// Folders of other people's files, which nobody opens as a project.
-const PASSED: [&str; 8] = ["node_modules", "target", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".cache"];
 /// The ending of a file that was created against the rules.
 const DENIED: &str = ".denied";
-/// A folder of git that was renamed still looks like one.
-const RENAMED: &str = ".git.denied";
-
-/// What was found in the writable folders.
-#[derive(Debug, Default)]
-pub(super) struct Search {
-    /// `.git`, and folders that git would take for its own.
-    pub(super) git: BTreeSet<PathBuf>,
-    /// Files and folders that start programs or instruct agents.
-    pub(super) listed: BTreeSet<PathBuf>,
-    /// The identities of both.
-    files: HashSet<Identity>,
-    /// Links at places where a folder would contain listed files.
-    pub(super) linked: BTreeSet<PathBuf>,
-    /// Those of all of them that are links, with their targets.
-    pub(super) links: BTreeMap<PathBuf, PathBuf>,
-    /// The folders around all of them, with their identities.
-    around: HashMap<PathBuf, Identity>,
-    /// Folders that can be entered, but not listed.
-    unlistable: BTreeSet<PathBuf>,
-    /// There were too many entries to search them all.
-    is_partial: bool,
-    /// The first folder that could not be searched although this user may, and why: something ran out.
-    pub(super) failed: Option<String>,
-}
-
-impl Search {
-    /// Searches each root, but not the folders that programs do not see.
-    pub(super) fn of(roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
-        Self::within(MOST, roots, unseen, listed)
-    }
-
-    fn within(most: usize, roots: &[PathBuf], unseen: &[PathBuf], listed: &Listed) -> Self {
-        let mut found = Self::default();
-        roots.iter().for_each(|root| found.search(root, most, unseen, listed));
-        for path in found.git.iter().chain(&found.listed).chain(&found.linked).chain(&found.unlistable) {
-            // The number of a removed link can be given to another file.
-            found.files.extend(identity(path).filter(|(_, is_link)| !is_link).map(|(file, _)| file));
-            found.links.extend(fs::read_link(path).ok().map(|target| (path.clone(), target)));
-            for folder in folders_around(path, roots) {
-                found.around.extend(identity(folder).map(|(own, _)| (folder.to_owned(), own)));
-            }
-        }
-        found
-    }
-
-    fn search(&mut self, root: &Path, most: usize, unseen: &[PathBuf], listed: &Listed) {
-        let mut queue = VecDeque::from([(root.to_owned(), 0)]);
-        let mut seen = 0;
-        while let Some((folder, depth)) = queue.pop_front() {
-            // A folder can be one of git itself, also the workspace.
-            if repository::is_repository(&folder) {
-                self.git.insert(folder.clone());
-                if depth > 0 {
-                    continue;
-                }
-            }
-            // However many files are beside it.
-            let git = folder.join(".git");
-            if git.symlink_metadata().is_ok() {
-                self.git.insert(git);
-            }
-            let entries = fs::read_dir(&folder);
-            if let Err(error) = &entries
-                && !matches!(
-                    error.kind(),
-                    std::io::ErrorKind::PermissionDenied
-                        | std::io::ErrorKind::NotFound
-                        | std::io::ErrorKind::NotADirectory
-                )
-            {
-                self.failed.get_or_insert_with(|| format!("{}: {error}", folder.display()));
-            }
-            // Programs find a file in it by its name.
-            if entries.is_err() && folder.join(".").metadata().is_ok() {
-                self.unlistable.insert(folder.clone());
-            }
-            for entry in entries.into_iter().flatten().flatten() {
-                seen += usize::from(depth > 0);
-                if seen > most {
-                    self.is_partial = true;
-                    return;
-                }
-                let (path, name) = (entry.path(), entry.file_name());
-                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if crate::files::is_git(&name) {
-                    self.git.insert(path);
-                } else if unseen.contains(&path) || name.to_string_lossy().starts_with(RENAMED) {
-                    // Nothing in it can change, or it was found before.
-                } else if listed.of_file(&path).is_some() || listed.of_file(&path.join("file")).is_some() {
-                    self.listed.insert(path);
-                } else if entry.file_type().is_ok_and(|kind| kind.is_symlink()) && listed.of_link(&path).is_some() {
-                    self.linked.insert(path);
-                } else if is_folder && depth < DEEPEST && !PASSED.iter().any(|passed| name == *passed) {
-                    queue.push_back((path, depth + 1));
-                }
-            }
-        }
-    }
-}
 
 /// The state before a run, to compare with.
 #[derive(Debug)]
@@ -396,40 +291,6 @@ impl Watched {
         let own = identity(path);
         self.before.is_partial || own.is_some_and(|(own, _)| self.protected.contains(&own))
     }
-}
-
-/// The folders around an entry, up to the writable one, which cannot move.
-fn folders_around<'a>(path: &'a Path, roots: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
-    let is_inside = |folder: &&Path| roots.iter().any(|root| folder.starts_with(root) && *folder != root);
-    path.ancestors().skip(1).take_while(is_inside)
-}
-
-/// The device and the number of an entry.
-pub(super) type Identity = (u64, u64);
-
-/// The identity of an entry, and whether it is a link.
-#[cfg(unix)]
-pub(super) fn identity(path: &Path) -> Option<(Identity, bool)> {
-    use std::os::unix::fs::MetadataExt as _;
-    let data = path.symlink_metadata().ok()?;
-    Some(((data.dev(), data.ino()), data.is_symlink()))
-}
-
-#[cfg(not(unix))]
-pub(super) fn identity(_: &Path) -> Option<(Identity, bool)> {
-    None
-}
-
-/// When the entry itself changed or was moved, in seconds.
-#[cfg(unix)]
-pub(super) fn changed_at(path: &Path) -> Option<i64> {
-    use std::os::unix::fs::MetadataExt as _;
-    path.symlink_metadata().ok().map(|data| data.ctime())
-}
-
-#[cfg(not(unix))]
-pub(super) fn changed_at(_: &Path) -> Option<i64> {
-    None
 }
 
 /// Makes a writable folder listable again, and says so. It could be listed before the run.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::dialects::{NOTES, OF_TYPES, RULES, References, Row};
 use super::grammar;
-use super::keywords::{Shape, found, shape};
-use super::root::join;
+use super::keywords::{Shape, shape};
+use super::root::{found, join};
 
 /// The most schemas in one schema after its references are replaced by what they lead to.
 const MOST_SCHEMAS: usize = 2_000;

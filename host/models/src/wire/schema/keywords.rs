@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::root;
+use super::root::{self, found};
 
 /// Deeper schemas accept anything.
 const DEEPEST: usize = 32;
@@ -105,12 +105,6 @@ impl Context<'_> {
     fn deeper(&self) -> Self {
         Self { depth: self.depth + 1, ..*self }
     }
-}
-
-/// What a local reference leads to.
-pub(super) fn found<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
-    let pointer = reference.strip_prefix('#')?;
-    root.pointer(pointer).filter(|target| target.is_object())
 }
 
 /// Whether a reference leads to a definition of the schema that is more than references in a circle.

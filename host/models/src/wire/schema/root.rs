@@ -5,8 +5,6 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::keywords::found;
-
 /// Keywords that APIs refuse at the root, whatever their value.
 const REFUSED: &[&str] = &["not", "enum", "const"];
 /// Keywords with schemas that must all hold, and keywords with schemas one of which must hold.
@@ -16,6 +14,12 @@ const ONE: &[&str] = &["anyOf", "oneOf"];
 const MOST_REFERENCES: usize = 16;
 /// Schemas that are joined. References can name more than anybody can read.
 const MOST_SCHEMAS: usize = 256;
+
+/// What a local reference leads to.
+pub(super) fn found<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
+    let pointer = reference.strip_prefix('#')?;
+    root.pointer(pointer).filter(|target| target.is_object())
+}
 
 /// The root without what is refused there, or as it is.
 pub(super) fn joined(written: &Map<String, Value>) -> Map<String, Value> {

@@ -9,7 +9,7 @@ use super::{MOST_MESSAGES, PLAUSIBLE};
 use crate::error::Fault;
 use crate::log::to_json;
 use crate::transfer::record::{Item, Prompt, Record, Rewind, Summary, View};
-use crate::{Frozen, RequestRecord, StoreError, blobs, frozen, log, requests};
+use crate::{Frozen, RequestRecord, StoreError, blobs, log, prompts, requests};
 
 /// The position of messages in that order.
 const OF_MESSAGES: u8 = 2;
@@ -97,7 +97,7 @@ impl Survey {
         let of_file = &mut self.entries[at].of_file;
         (of_file.prompt_characters, of_file.tools) = (system_prompt.chars().count() as u64, tools as u64);
         if purpose == Purpose::Store {
-            frozen::insert(connection, &self.entries[at].id, &prompt.frozen, prompt.created_at)?;
+            prompts::insert(connection, &self.entries[at].id, &prompt.frozen, prompt.created_at)?;
         }
         Ok(())
     }
