@@ -10,23 +10,13 @@ use semver::Version;
 /// The version of the contract as a whole: of `hermes:plugin`, which contains the worlds.
 pub const CONTRACT: &str = if cfg!(feature = "draft") { "1.2.0-draft" } else { "1.1.0" };
 
-/// The versions of a package that was released after one candidate.
-const AFTER_ONE: &[&str] = &["1.0.0", "1.0.0-rc.1"];
-/// The versions of a package that was released after two candidates.
-const AFTER_TWO: &[&str] = &["1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"];
-
-/// The same for packages that 1.1 extends and that change in the draft of `tests/draft-1.2`.
-const EXTENDED_IN_DRAFT: &[&str] = if cfg!(feature = "draft") {
-    &[CONTRACT, "1.1.0", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"]
-} else {
-    &["1.1.0", "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"]
-};
-
-/// The same for packages that change in the draft only.
-const AFTER_ONE_IN_DRAFT: &[&str] =
-    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.1"] } else { AFTER_ONE };
-const AFTER_TWO_IN_DRAFT: &[&str] =
-    if cfg!(feature = "draft") { &[CONTRACT, "1.0.0", "1.0.0-rc.2", "1.0.0-rc.1"] } else { AFTER_TWO };
+/// The versions of a package that is as 1.0.0 released it.
+const RELEASED: &[&str] = &["1.0.0"];
+/// The versions of a package that 1.1 extends and that changes in the draft of `tests/draft-1.2`.
+const EXTENDED_IN_DRAFT: &[&str] =
+    if cfg!(feature = "draft") { &[CONTRACT, "1.1.0", "1.0.0"] } else { &["1.1.0", "1.0.0"] };
+/// The versions of a package that changes in the draft only.
+const RELEASED_IN_DRAFT: &[&str] = if cfg!(feature = "draft") { &[CONTRACT, "1.0.0"] } else { RELEASED };
 
 /// The prefix of the contract's packages.
 const NAMESPACE: &str = "hermes:";
@@ -37,24 +27,24 @@ const DRAFT: &str = "draft";
 /// The packages, each with the versions that the host serves, the newest one first. An older version stays in the list as
 /// long as its text is part of the newest one: then renaming makes it fit (`adapter.rs`).
 const SERVED: &[(&str, &[&str])] = &[
-    ("hermes:context-engine", AFTER_ONE),
-    ("hermes:embeddings", AFTER_ONE),
-    ("hermes:files", AFTER_TWO),
-    ("hermes:history", AFTER_ONE_IN_DRAFT),
-    ("hermes:hooks", AFTER_TWO_IN_DRAFT),
-    ("hermes:host", AFTER_ONE),
-    ("hermes:http", AFTER_ONE),
-    ("hermes:lifecycle", AFTER_ONE),
-    ("hermes:llm", AFTER_TWO),
-    ("hermes:memory", AFTER_ONE),
+    ("hermes:context-engine", RELEASED),
+    ("hermes:embeddings", RELEASED),
+    ("hermes:files", RELEASED),
+    ("hermes:history", RELEASED_IN_DRAFT),
+    ("hermes:hooks", RELEASED_IN_DRAFT),
+    ("hermes:host", RELEASED),
+    ("hermes:http", RELEASED),
+    ("hermes:lifecycle", RELEASED),
+    ("hermes:llm", RELEASED),
+    ("hermes:memory", RELEASED),
     #[cfg(feature = "draft")]
     ("hermes:notes", &[CONTRACT]),
     ("hermes:plugin", EXTENDED_IN_DRAFT),
-    ("hermes:process", AFTER_TWO),
-    ("hermes:skills", AFTER_TWO),
-    ("hermes:storage", AFTER_ONE),
+    ("hermes:process", RELEASED),
+    ("hermes:skills", RELEASED),
+    ("hermes:storage", RELEASED),
     ("hermes:tools", EXTENDED_IN_DRAFT),
-    ("hermes:types", AFTER_ONE),
+    ("hermes:types", RELEASED),
 ];
 
 /// The name of an interface with its package and version, such as `hermes:tools/tools@1.0.0`.
@@ -171,6 +161,17 @@ pub(crate) fn fingerprint() -> String {
     format!("{SERVED:?}")
 }
 
+/// The release that came of a pre-release, if the host serves it: a plugin that was built for the pre-release can be built for it.
+pub(crate) fn release_of(version: &str, served: &str) -> Option<Version> {
+    let (Ok(mut found), Ok(served)) = (Version::parse(version), Version::parse(served)) else { return None };
+    if found.pre.is_empty() || found.major != served.major {
+        return None;
+    }
+    found.pre = semver::Prerelease::EMPTY;
+    found.build = semver::BuildMetadata::EMPTY;
+    (found <= served).then_some(found)
+}
+
 /// Whether a version is newer than another one. A text that is not a version is not.
 pub(crate) fn is_newer(version: &str, than: &str) -> bool {
     matches!((Version::parse(version), Version::parse(than)), (Ok(version), Ok(than)) if version > than)
@@ -222,7 +223,7 @@ mod tests {
     }
 
     /// The folders of `wit/`, with the text of the contract as it was at one time, the oldest first.
-    const FOLDERS: &[&str] = &["1.0.0-rc.1", "1.0.0-rc.2", "1.0.0", "1.1.0"];
+    const FOLDERS: &[&str] = &["1.0.0", "1.1.0"];
 
     /// The packages of a folder: name, version, and the text without comments, versions and blanks.
     fn packages(folder: &str) -> BTreeMap<String, (String, String)> {
@@ -239,7 +240,7 @@ mod tests {
         texts.map(package).collect()
     }
 
-    /// A line without the versions of packages, such as `@1.0.0-rc.1`.
+    /// A line without the versions of packages, such as `@1.0.0`.
     fn without_versions(line: &str) -> String {
         let mut parts = line.split('@');
         let first = parts.next().unwrap_or_default().to_owned();
@@ -283,8 +284,8 @@ mod tests {
 
     #[test]
     fn names_are_divided_into_package_interface_and_version() {
-        let name = Name { package: "hermes:tools", interface: "tools", version: "1.0.0-rc.1" };
-        assert_eq!(Name::parse("hermes:tools/tools@1.0.0-rc.1"), Some(name));
+        let name = Name { package: "hermes:tools", interface: "tools", version: "1.2.0-draft" };
+        assert_eq!(Name::parse("hermes:tools/tools@1.2.0-draft"), Some(name));
         for other in ["wasi:io/streams@0.2.6", "hermes:tools", "hermes:tools/tools", "tools"] {
             assert_eq!(Name::parse(other), None, "{other}");
         }
@@ -328,6 +329,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pre_release_leads_to_the_release_that_came_of_it() {
+        for (version, served, expected) in [
+            ("1.0.0-rc.1", "1.0.0", Some("1.0.0")),
+            ("1.0.0-rc.2", "1.1.0", Some("1.0.0")),
+            ("1.1.0-rc.1+mine", "1.1.0", Some("1.1.0")),
+            ("1.2.0-draft", "1.1.0", None),
+            ("1.2.0-alpha", "1.2.0-draft", None),
+            ("0.9.0-rc.1", "1.0.0", None),
+            ("1.0.0", "1.1.0", None),
+            ("one", "1.1.0", None),
+        ] {
+            let expected = expected.map(|release| release.parse().unwrap());
+            assert_eq!(release_of(version, served), expected, "{version} on a host that serves {served}");
+        }
+    }
+
+    #[test]
     fn a_draft_is_a_version_with_the_pre_release_draft() {
         for (version, expected) in [
             ("1.1.0-draft", true),
@@ -360,6 +378,31 @@ mod tests {
         }
         let name = |text| Name::parse(text).unwrap();
         assert_eq!(adapted(&name("hermes:oracle/oracle@1.0.0-rc.2")), None);
+    }
+
+    /// The table of packages in `wit/README.md`: each with the interfaces that its text has.
+    #[test]
+    fn the_page_lists_the_interfaces_of_every_package() {
+        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let page = fs::read_to_string(wit.join("README.md")).unwrap();
+        let (_, table) = page.split_once("## Packages").unwrap();
+        let (table, _) = table.split_once("\n## ").unwrap();
+        let named = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+        let rows = table.lines().filter(|line| line.starts_with("| `")).map(|line| {
+            let cells: Vec<_> = line.split(" | ").collect();
+            (named(cells[0]).pop_first().unwrap(), named(cells[1]))
+        });
+        let folder = wit.join(CONTRACT);
+        let files = fs::read_dir(folder.join("deps")).unwrap().map(|file| file.unwrap().path());
+        let texts = files.chain([folder.join("worlds.wit")]).map(|path| fs::read_to_string(path).unwrap());
+        let written = texts.map(|text| {
+            let name = text.strip_prefix("package ").unwrap().split('@').next().unwrap().to_owned();
+            let interfaces = text.lines().filter_map(|line| line.strip_prefix("interface ")?.strip_suffix(" {"));
+            (name, interfaces.map(str::to_owned).collect::<BTreeSet<_>>())
+        });
+        // `types` has no row: it is the package that the line above the table names.
+        let written: BTreeMap<_, _> = written.filter(|(name, _)| name != "hermes:types").collect();
+        assert_eq!(rows.collect::<BTreeMap<_, _>>(), written);
     }
 
     #[test]

@@ -22,14 +22,7 @@ pub enum LoadError {
         why: String,
     },
     /// The component was built for a version of the contract that this host does not serve.
-    #[error(
-        "it was built for {package} {found}, but this version of Hermes supports {served}: {}",
-        if contract::is_newer(found, served) {
-            "update Hermes, or install an older release of the plugin"
-        } else {
-            "update the plugin"
-        }
-    )]
+    #[error("{}", other_version(package, found, served))]
     Version {
         /// The package of the contract.
         package: String,
@@ -100,6 +93,22 @@ pub enum LoadError {
         /// The system's error.
         source: std::io::Error,
     },
+}
+
+/// Why a version of the contract does not fit, and what to do.
+fn other_version(package: &str, found: &str, served: &str) -> String {
+    let supports = format!("but this version of Hermes supports {served}");
+    if contract::is_newer(found, served) {
+        return format!(
+            "it was built for {package} {found}, {supports}: update Hermes, or install an older release of the plugin"
+        );
+    }
+    match contract::release_of(found, served) {
+        Some(release) => format!(
+            "it was built for {package} {found}, which was never final, {supports}: update the plugin, or build it again for {release}"
+        ),
+        None => format!("it was built for {package} {found}, {supports}: update the plugin"),
+    }
 }
 
 /// A call that failed.

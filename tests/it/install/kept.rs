@@ -1,4 +1,4 @@
-//! The archives in `tests/kept`, which were built against the candidates of 1.0.0: each is installed as a user would, and used.
+//! The archives in `tests/kept`, which name version 1.0.0 of the contract: each is installed as a user would, and used.
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +15,13 @@ fn plugins_in_rust_work() {
     session("context-engine", &archive("rust-engine"), "rust-engine");
     session("memory-provider", &archive("rust-memory"), "rust-memory");
     session("skills", &archive("rust-skills"), "rust-skills");
-}
-
-#[test]
-fn plugins_of_the_second_candidate_work() {
-    session("tools", &archive("rust-tools-rc2"), "rust-tools-rc2");
-    session("hooks", &archive("rust-hooks-rc2"), "rust-hooks-rc2");
-    session("skills", &archive("rust-skills-rc2"), "rust-skills-rc2");
+    session("tools", &archive("rust-tools"), "rust-tools");
+    session("hooks", &archive("rust-hooks"), "rust-hooks");
 }
 
 #[test]
 fn plugins_in_javascript_work() {
     session("tools", &archive("js-tools"), "js-tools");
-    session("hooks", &archive("js-hooks"), "js-hooks");
     session("memory-provider", &archive("js-memory"), "js-memory");
 }
 
@@ -35,11 +29,6 @@ fn plugins_in_javascript_work() {
 fn plugins_in_c_work() {
     session("tools", &archive("c-tools"), "c-tools");
     session("context-engine", &archive("c-engine"), "c-engine");
-}
-
-#[test]
-fn a_plugin_in_python_works() {
-    session("tools", &archive("python-tools"), "python-tools");
 }
 
 #[test]

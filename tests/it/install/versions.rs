@@ -32,7 +32,7 @@ fn plugins_for_another_version_of_the_contract() {
     source(&home, "released", "version: 1.0.0\n", tool().version("1.2.0").build());
     screens.success("a plugin for a later release", &home, install("released"));
     source(&home, "candidate", "version: 1.0.0\napi: ^1.0.0-rc.1\n", tool().version("1.0.0-rc.1").build());
-    screens.success("one for a candidate of this version", &home, install("candidate"));
+    screens.error("one for a candidate of this version", &home, install("candidate"));
     source(&home, "older", "version: 1.0.0\n", tool().version("1.0.0-alpha.1").build());
     screens.error("a plugin for an earlier pre-release", &home, install("older"));
     source(&home, "old", "version: 1.0.0\napi: ^0.1\n", tool().version("0.1.0").build());

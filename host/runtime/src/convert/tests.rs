@@ -80,7 +80,7 @@ fn an_error_of_a_later_kind_counts_as_failed() {
 }
 
 #[test]
-fn extra_keys_carry_what_the_first_candidate_had_no_field_for() {
+fn extra_keys_carry_what_has_no_field() {
     let info = |repository: Option<&str>| SessionInfo {
         id: "s".to_owned(),
         parent: None,

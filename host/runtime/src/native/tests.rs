@@ -25,9 +25,9 @@ extern "C" fn enter(_: Import) {}
 extern "C" fn leave() {}
 
 const LIFECYCLE: [&str; 3] = [
-    "hermes:lifecycle/lifecycle@1.0.0-rc.1#configure",
-    "hermes:lifecycle/lifecycle@1.0.0-rc.1#session_start",
-    "hermes:lifecycle/lifecycle@1.0.0-rc.1#session_end",
+    "hermes:lifecycle/lifecycle@1.0.0#configure",
+    "hermes:lifecycle/lifecycle@1.0.0#session_start",
+    "hermes:lifecycle/lifecycle@1.0.0#session_end",
 ];
 
 fn plugin(stamp: &'static str, names: &[&'static str]) -> PluginRef {
@@ -68,7 +68,7 @@ macro_rules! header {
     }};
 }
 
-const STAMP: &str = r#"{"package":"hermes:plugin@1.0.0-rc.1","sdk":"test"}"#;
+const STAMP: &str = r#"{"package":"hermes:plugin@1.0.0","sdk":"test"}"#;
 
 fn why(error: Option<LoadError>) -> String {
     let why = error.map(|error| error.to_string()).unwrap_or_default();
@@ -76,7 +76,7 @@ fn why(error: Option<LoadError>) -> String {
     why
 }
 
-const TOOLS: [&str; 2] = ["hermes:tools/tools@1.0.0-rc.1#catalog", "hermes:tools/tools@1.0.0-rc.1#call"];
+const TOOLS: [&str; 2] = ["hermes:tools/tools@1.0.0#catalog", "hermes:tools/tools@1.0.0#call"];
 
 #[test]
 fn an_unfit_library_is_refused_in_one_line_that_says_what_to_do() {
@@ -101,7 +101,7 @@ fn functions_that_the_host_does_not_know_are_left_alone() {
     let known = header!(PluginRef, plugin(STAMP, &TOOLS), Yes);
     assert!(known.is_none(), "{known:?}");
     const ADDED: [&str; 4] =
-        ["hermes:dreams/dreams@1.0.0#dream", "hermes:tools/elicitation@1.0.0-rc.1#ask", TOOLS[0], TOOLS[1]];
+        ["hermes:dreams/dreams@1.0.0#dream", "hermes:tools/elicitation@1.0.0#ask", TOOLS[0], TOOLS[1]];
     let later = header!(PluginRef, plugin(STAMP, &ADDED), Yes);
     assert!(later.is_none(), "{later:?}");
 }

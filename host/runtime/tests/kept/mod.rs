@@ -1,4 +1,4 @@
-//! The components in `tests/kept`, which were built against the candidates of 1.0.0 and are never rebuilt, and calls of each of them.
+//! The components in `tests/kept`, which name version 1.0.0 and are never rebuilt, and calls of each of them.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,20 +16,17 @@ use hermes_runtime::{
 };
 
 /// The plugins, by the names of their archives.
-pub(crate) const KEPT: [&str; 13] = [
+pub(crate) const KEPT: [&str; 10] = [
     "c-engine",
     "c-tools",
-    "js-hooks",
     "js-memory",
     "js-tools",
-    "python-tools",
     "rust-embedder",
     "rust-engine",
-    "rust-hooks-rc2",
+    "rust-hooks",
     "rust-memory",
     "rust-skills",
-    "rust-skills-rc2",
-    "rust-tools-rc2",
+    "rust-tools",
 ];
 
 /// When each message of [`TwoMessages`] was written.

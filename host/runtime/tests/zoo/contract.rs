@@ -88,6 +88,22 @@ fn a_later_pre_release_is_refused_in_one_line_with_both_versions_and_the_remedy(
 }
 
 #[test]
+fn a_candidate_of_a_release_is_refused_as_never_final_with_both_remedies() {
+    for version in ["1.0.0-rc.1", "1.0.0-rc.2"] {
+        let component = Shell::with_tool("nop").version(version).build();
+        for later in [LaterVersions::Refused, LaterVersions::Accepted] {
+            assert_eq!(
+                refusal(&component, later),
+                format!(
+                    "it was built for hermes:types {version}, which was never final, but this version of Hermes supports 1.0.0: update \
+                     the plugin, or build it again for 1.0.0"
+                )
+            );
+        }
+    }
+}
+
+#[test]
 fn an_earlier_pre_release_and_another_major_version_are_refused_whatever_the_manifest_says() {
     for (version, remedy) in [
         ("1.0.0-alpha.1", "update the plugin"),
@@ -175,10 +191,10 @@ fn the_draft_has_everything_of_the_release() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_of_a_candidate_has_the_time_that_it_asks_for() {
-    let loaded = runtime().load(&crate::kept::component("rust-tools-rc2")).unwrap();
+async fn a_kept_tool_has_the_time_that_it_asks_for() {
+    let loaded = runtime().load(&crate::kept::component("rust-tools")).unwrap();
     let limits = Limits::of(loaded.exports().tier());
-    let instance = Instance::new(Arc::new(Recipe::alone("rust-tools-rc2", loaded, limits)));
+    let instance = Instance::new(Arc::new(Recipe::alone("rust-tools", loaded, limits)));
     let offered = instance.catalog().await.unwrap();
     assert_eq!(offered[0].extra, [("time-limit-ms".to_owned(), "90000".to_owned())]);
 }

@@ -38,8 +38,8 @@ fn a_version_that_only_looks_like_ours_is_refused_also_for_a_manifest_that_accep
         "*",
         ">=1.0.0",
     ] {
-        // A package that was released after one candidate, and one after two.
-        for (package, interface, ours) in [("hermes:host", "log", "1.0.0"), ("hermes:files", "files", "1.0.0")] {
+        // A package that is as 1.0.0 released it, and one that 1.1.0 extends.
+        for (package, interface, ours) in [("hermes:host", "log", "1.0.0"), ("hermes:tools", "tools", "1.1.0")] {
             let component = importing([format!("{package}/{interface}@{version}").as_str()]);
             for later in [LaterVersions::Refused, LaterVersions::Accepted] {
                 let error = error(&component, later);
@@ -52,28 +52,28 @@ fn a_version_that_only_looks_like_ours_is_refused_also_for_a_manifest_that_accep
 #[test]
 fn a_later_version_in_one_place_makes_the_whole_plugin_later() {
     for names in [
-        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.1.0-rc.1"],
-        ["hermes:files/files@1.1.0-draft", "hermes:host/log@1.0.0-rc.1"],
-        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.0.0-rc.3"],
+        ["hermes:host/log@1.0.0", "hermes:files/files@1.1.0-rc.1"],
+        ["hermes:files/files@1.1.0-draft", "hermes:host/log@1.0.0"],
+        ["hermes:host/log@1.0.0", "hermes:files/files@1.0.0-rc.3"],
         ["hermes:host/log@1.0.0", "hermes:types/types@1.1.0-rc.1"],
         // The build of a version has no meaning, so it is no way around the check.
-        ["hermes:host/log@1.0.0-rc.1", "hermes:files/files@1.0.0-rc.2+mine"],
+        ["hermes:host/log@1.0.0", "hermes:files/files@1.1.0-draft+mine"],
     ] {
         let error = error(&importing(names), LaterVersions::Refused);
         assert!(error.contains("supports 1.0.0"), "{names:?}: {error}");
     }
     // One package of another major version is enough to refuse all of it.
-    let names = ["hermes:host/log@1.0.0-rc.1", "hermes:process/process@2.0.0"];
+    let names = ["hermes:host/log@1.0.0", "hermes:process/process@2.0.0"];
     assert!(error(&importing(names), LaterVersions::Accepted).contains("hermes:process 2.0.0"));
 }
 
 #[test]
 fn two_versions_of_one_interface_are_refused_in_any_order_and_number() {
     for versions in [
-        &["1.0.0-rc.1", "1.0.0"][..],
-        &["1.0.0", "1.0.0-rc.1"],
-        &["1.0.0-rc.2", "1.1.0-draft"],
-        &["1.0.0-rc.1", "1.1.0-draft", "1.2.0", "1.0.1"],
+        &["1.1.0-draft", "1.0.0"][..],
+        &["1.0.0", "1.1.0-draft"],
+        &["1.1.0-draft.2", "1.1.0-draft"],
+        &["1.1.0-rc.1", "1.1.0-draft", "1.2.0", "1.0.1"],
     ] {
         let names: Vec<String> = versions.iter().map(|version| format!("hermes:process/process@{version}")).collect();
         let error = error(&importing(names.iter().map(String::as_str)), LaterVersions::Accepted);
@@ -84,15 +84,15 @@ fn two_versions_of_one_interface_are_refused_in_any_order_and_number() {
 #[test]
 fn a_package_whose_name_begins_like_one_of_ours_gets_nothing_of_it() {
     for name in [
-        "hermes:hosts/log@1.0.0-rc.1",
-        "hermes:process-more/process@1.0.0-rc.1",
-        "hermes:http-http/http@1.0.0-rc.1",
-        "hermesx:host/log@1.0.0-rc.1",
-        "Hermes:host/log@1.0.0-rc.1",
-        "hermes-host:host/log@1.0.0-rc.1",
-        "hermes:host/log/log@1.0.0-rc.1",
+        "hermes:hosts/log@1.0.0",
+        "hermes:process-more/process@1.0.0",
+        "hermes:http-http/http@1.0.0",
+        "hermesx:host/log@1.0.0",
+        "Hermes:host/log@1.0.0",
+        "hermes-host:host/log@1.0.0",
+        "hermes:host/log/log@1.0.0",
         "hermes:host/log",
-        "hermes:host@1.0.0-rc.1",
+        "hermes:host@1.0.0",
         "log",
     ] {
         refusal(name, &importing([name]));

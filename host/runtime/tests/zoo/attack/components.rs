@@ -35,9 +35,9 @@ async fn a_stamp_and_foreign_sections_do_not_change_what_a_plugin_is() {
 #[test]
 fn a_stamp_makes_no_plugin_of_a_component_without_interfaces() {
     for (name, stamp, says) in [
-        ("a good stamp", &br#"{"package":"hermes:plugin@1.0.0-rc.1"}"#[..], ""),
+        ("a good stamp", &br#"{"package":"hermes:plugin@1.0.0"}"#[..], ""),
         ("a later stamp", br#"{"package":"hermes:plugin@2.0.0"}"#, "2.0.0"),
-        ("a stamp of another package", br#"{"package":"hermes:tools@1.0.0-rc.1"}"#, "the contract"),
+        ("a stamp of another package", br#"{"package":"hermes:tools@1.0.0"}"#, "the contract"),
         ("a stamp with a number", br#"{"package":7}"#, "the contract"),
         ("a stamp with a line feed", b"{\"package\":\"hermes:plugin@1\\n\\u001b[2J\"}", "supports 1.1.0"),
     ] {
@@ -78,16 +78,16 @@ fn types_and_names_that_grow_without_end_are_refused() {
     // The same without anything else: the host only looks at names then.
     refusal(
         "types that double, alone",
-        &[&importing(["hermes:host/log@1.0.0-rc.1"])[..], &section(TYPES, &doubling)].concat(),
+        &[&importing(["hermes:host/log@1.0.0"])[..], &section(TYPES, &doubling)].concat(),
     );
 
-    let long = format!("hermes:host/{}@1.0.0-rc.1", "a".repeat(90_000));
+    let long = format!("hermes:host/{}@1.0.0", "a".repeat(90_000));
     refusal("a long name of the contract", &importing([long.as_str()]));
     let foreign = format!("evil:{}/x@1.0.0", "a".repeat(90_000));
     refusal("a long foreign name", &importing([foreign.as_str()]));
-    let many: Vec<String> = (0..50_000).map(|at| format!("hermes:host/x{at}@1.0.0-rc.1")).collect();
+    let many: Vec<String> = (0..50_000).map(|at| format!("hermes:host/x{at}@1.0.0")).collect();
     refusal("fifty thousand imports", &importing(many.iter().map(String::as_str)));
-    let same = vec!["hermes:host/log@1.0.0-rc.1"; 1_000];
+    let same = vec!["hermes:host/log@1.0.0"; 1_000];
     refusal("one import a thousand times", &importing(same));
 }
 
@@ -97,7 +97,7 @@ fn a_name_cannot_draw_on_the_terminal() {
         "wasi:cli/run@0.2.0\u{1b}[2J\u{1b}]0;owned\u{7}",
         "evil\u{202e}:sgol/tsoh@1.0.0",
         "evil\r\nit was granted:x/y@1.0.0",
-        "hermes:host/log@1.0.0-rc.1\u{1b}[31m",
+        "hermes:host/log@1.0.0\u{1b}[31m",
         "hermes:host/\u{1b}[31mlog@2.0.0",
         "hermes:\u{202e}host/log@9.0.0",
     ] {

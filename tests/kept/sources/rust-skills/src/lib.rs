@@ -3,7 +3,7 @@
 //! The model sees the index in its prompt. It opens a skill when needed, and files that the skill mentions.
 
 use hermes_plugin::skills::{Document, Skill};
-use hermes_plugin::{Error, Plugin, Skills};
+use hermes_plugin::{Error, Instance, NoConfig, Setup, Skills};
 
 /// An embedded skill with its files by path.
 struct Known {
@@ -24,8 +24,10 @@ const SKILLS: &[Known] = &[Known {
 
 struct EmbeddedSkills;
 
-impl Plugin for EmbeddedSkills {
-    fn configure(_config: &str) -> Result<Self, Error> {
+impl Instance for EmbeddedSkills {
+    type Config = NoConfig;
+
+    fn new(_: Setup<NoConfig>) -> Result<Self, Error> {
         Ok(Self)
     }
 }
