@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use hermes_models::WindowSource;
+
 use crate::rest::ModelRests;
 use crate::served::ServedModel;
 
@@ -93,6 +95,9 @@ mod tests {
     use std::time::Duration;
 
     use hermes_models::{Logins, ModelError, connect};
+
+    use hermes_conversation::Model;
+    use hermes_models::{RestId, Route};
 
     use super::*;
     use crate::serving::Attempts;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hermes_mcp::Endpoint;
+use hermes_mcp::{Endpoint, ServerDefinition};
 use hermes_prompt::files::{self, Project};
 use hermes_session_store::SessionStore;
 

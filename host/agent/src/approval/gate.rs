@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_capabilities::changes::Changes;
-use hermes_capabilities::files::{Change, Concern, Guard, Listed, Seen};
+use hermes_capabilities::files::{Change, Concern, Guard, Seen};
 use hermes_capabilities::process::{Confinement, Run};
 use hermes_conversation::ToolCall;
 use hermes_diagnostic::{Diagnose as _, Notice};

@@ -3,7 +3,7 @@
 use hermes_install::{Installer, Prepared, Source, Wanted, refuse_foreign};
 use hermes_plugin_host::Entry;
 
-use super::installation::{prepare, settle, told};
+use super::installation::{has_source, prepare, settle, told};
 use super::{Consent, InstallReport};
 use crate::{AppError, Reporter, Setup};
 

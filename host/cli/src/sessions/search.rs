@@ -8,10 +8,10 @@ use hermes_conversation::{Role, SessionId};
 use hermes_store::{Fragment, Hit, Matching, SearchQuery, SessionError, Sort, Store, StoreError};
 use serde_json::json;
 
-use crate::moments::local;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
+use crate::moments::local;
 use crate::text;
 
 /// Number of messages that are indexed without a progress message.
