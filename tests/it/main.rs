@@ -8,6 +8,7 @@ mod arrows;
 mod attack;
 mod cache;
 mod chaos;
+mod circles;
 mod compaction;
 mod errors;
 mod everyday;

@@ -1,7 +1,8 @@
 //! Exports a type that implements the traits as a component.
 
-use crate::lifecycle::Prepared;
-use crate::{Error, Plugin};
+use crate::bindings::lifecycle::exports::hermes::lifecycle::lifecycle as wit;
+use crate::lifecycle::{Ending, Prepared, Start, section};
+use crate::{Error, Plugin, Session};
 
 /// The contract version of this SDK.
 pub const CONTRACT: &str = "hermes:plugin@1.1.0";
@@ -66,6 +67,30 @@ pub(crate) fn log_panics() {
             usual(panic);
         }));
     });
+}
+
+impl<S: Slot> wit::Guest for S {
+    fn configure(config: String) -> Result<(), Error> {
+        #[cfg(target_family = "wasm")]
+        log_panics();
+        let prepared = S::Plugin::prepare_instance(section(&config))?;
+        S::with(|slot| *slot = prepared);
+        Ok(())
+    }
+
+    fn session_start(session: Session, how: Start) -> Result<(), Error> {
+        S::with(|slot| {
+            let Prepared::Config(config) = slot else {
+                return S::in_slot("session-start", slot, |plugin| plugin.session_start(&session, &how));
+            };
+            *slot = Prepared::Instance(S::Plugin::create_instance(config, session, how)?);
+            Ok(())
+        })
+    }
+
+    fn session_end(how: Ending) -> Result<(), Error> {
+        S::call("session-end", |plugin| Plugin::session_end(plugin, how))
+    }
 }
 
 /// Exports a type as the plugin of this crate: `export!(MyPlugin: ContextEngine, Tools);`

@@ -12,8 +12,8 @@ macro_rules! imports {
 
             $(pub fn $function($($argument: $type),*) $(-> $result)? {
                 #[cfg(feature = "native")]
-                if crate::native::in_host() {
-                    return crate::native::import(stringify!($module), stringify!($function), &($($argument,)*));
+                if crate::native::host::in_host() {
+                    return crate::native::host::import(stringify!($module), stringify!($function), &($($argument,)*));
                 }
                 let name = concat!(stringify!($module), "::", stringify!($function));
                 crate::testing::current(name).$module.borrow_mut().$function($($argument),*)
@@ -107,8 +107,8 @@ pub mod llm_stream {
 
     pub fn start(request: &Request) -> Result<Generation, Error> {
         #[cfg(feature = "native")]
-        if crate::native::in_host() {
-            let number = crate::native::import::<_, Result<u32, Error>>(INTERFACE, "start", &(request,))?;
+        if crate::native::host::in_host() {
+            let number = crate::native::host::import::<_, Result<u32, Error>>(INTERFACE, "start", &(request,))?;
             return Ok(Generation::Native(number));
         }
         let deltas = crate::testing::current("llm::stream").llm.borrow_mut().stream(request)?;
@@ -126,7 +126,7 @@ pub mod llm_stream {
         pub fn next(&self) -> Result<Option<Delta>, Error> {
             match self {
                 #[cfg(feature = "native")]
-                Self::Native(number) => crate::native::import(INTERFACE, "next", &(number,)),
+                Self::Native(number) => crate::native::host::import(INTERFACE, "next", &(number,)),
                 Self::Fake(deltas) => deltas.borrow_mut().pop_front().transpose(),
             }
         }
@@ -138,9 +138,9 @@ pub mod llm_stream {
             // A panic in a drop would end the process. If the host is gone, so is the generation.
             if let Self::Native(number) = self
                 && !std::thread::panicking()
-                && crate::native::in_host()
+                && crate::native::host::in_host()
             {
-                crate::native::import::<_, ()>(INTERFACE, "drop", &(*number,));
+                crate::native::host::import::<_, ()>(INTERFACE, "drop", &(*number,));
             }
         }
     }

@@ -178,30 +178,6 @@ pub fn parse<C: DeserializeOwned>(config: &str) -> Result<C, Error> {
 }
 
 /// A missing or empty configuration section counts as an empty object.
-fn section(config: &str) -> &str {
+pub(crate) fn section(config: &str) -> &str {
     if matches!(config.trim(), "" | "null") { "{}" } else { config }
-}
-
-impl<S: crate::export::Slot> wit::Guest for S {
-    fn configure(config: String) -> Result<(), Error> {
-        #[cfg(target_family = "wasm")]
-        crate::export::log_panics();
-        let prepared = S::Plugin::prepare_instance(section(&config))?;
-        S::with(|slot| *slot = prepared);
-        Ok(())
-    }
-
-    fn session_start(session: Session, how: Start) -> Result<(), Error> {
-        S::with(|slot| {
-            let Prepared::Config(config) = slot else {
-                return S::in_slot("session-start", slot, |plugin| plugin.session_start(&session, &how));
-            };
-            *slot = Prepared::Instance(S::Plugin::create_instance(config, session, how)?);
-            Ok(())
-        })
-    }
-
-    fn session_end(how: Ending) -> Result<(), Error> {
-        S::call("session-end", |plugin| Plugin::session_end(plugin, how))
-    }
 }

@@ -3,8 +3,10 @@
 //! The host runs each instance in a thread of its own, so thread-local storage holds the instance. A panic ends only the
 //! current call, as in a component, and never reaches the host.
 
+pub(crate) mod host;
+
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hermes_plugin_abi as abi;
@@ -20,7 +22,6 @@ use crate::{
 };
 
 thread_local! {
-    static HOST: Cell<Option<abi::Import>> = const { Cell::new(None) };
     /// Message and location of the current panic.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -45,7 +46,7 @@ extern "C" fn enter(import: abi::Import) {
             let _ = PANIC.try_with(|words| *words.borrow_mut() = Some(panic.to_string()));
         }));
     });
-    HOST.set(Some(import));
+    host::connect(import);
 }
 
 extern "C" fn leave<S: Slot>() {
@@ -69,26 +70,6 @@ fn message_of(panic: Box<dyn Any + Send>) -> String {
     // Leak the payload: dropping it could panic again.
     std::mem::forget(panic);
     PANIC.with(|words| words.borrow_mut().take()).unwrap_or_else(|| "it panicked".to_owned())
-}
-
-/// Whether this thread runs an instance of a native library.
-pub(crate) fn in_host() -> bool {
-    HOST.get().is_some()
-}
-
-/// Calls the host from the thread of an instance.
-pub(crate) fn import<A: Serialize, R: DeserializeOwned>(interface: &str, function: &str, arguments: &A) -> R {
-    let Some(import) = HOST.get() else {
-        panic!("{interface}.{function} was called outside of a host, or in a thread that the plugin created");
-    };
-    let arguments = abi::encode(arguments).expect("the contract's records are plain data");
-    match (import.call)(interface.into(), function.into(), RSlice::from_slice(&arguments)) {
-        ROk(bytes) => match abi::decode(&bytes) {
-            Ok(value) => value,
-            Err(error) => panic!("{interface}.{function} returned an unexpected record: {error}"),
-        },
-        RErr(why) => panic!("{interface}.{function}: {why}"),
-    }
 }
 
 macro_rules! kinds {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::header::MOST_NAME;
+use crate::name::MOST_NAME;
 
 /// Why a `SKILL.md` cannot be used. The text continues "the skill cannot be used: ".
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 
 use crate::flaw::Flaw;
 use crate::front_matter::{self, Parts};
+use crate::name::{MOST_NAME, is_name};
 use crate::yaml::Yaml;
 
-/// Most characters of a name.
-pub const MOST_NAME: usize = 64;
 /// Most characters of a description; the rest is cut.
 pub const MOST_DESCRIPTION: usize = 1_024;
 /// Most variables, programs, files or settings of a skill; the rest is ignored.
@@ -71,15 +70,6 @@ impl Item {
     pub fn is_optional(&self) -> bool {
         self.get("optional").is_some_and(|text| ["true", "yes"].contains(&text.to_lowercase().as_str()))
     }
-}
-
-/// Whether a skill can have this name. Names of installed skills must also be valid names of folders.
-pub fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().count() <= MOST_NAME && has_plain_characters(name)
-}
-
-fn has_plain_characters(name: &str) -> bool {
-    name.chars().all(|character| character.is_alphanumeric() || "-_.".contains(character))
 }
 
 impl Header {

@@ -5,7 +5,9 @@
 mod flaw;
 mod front_matter;
 mod header;
+mod name;
 mod yaml;
 
 pub use flaw::Flaw;
-pub use header::{Header, Item, MOST_DECLARED, MOST_DESCRIPTION, MOST_NAME, is_name};
+pub use header::{Header, Item, MOST_DECLARED, MOST_DESCRIPTION};
+pub use name::{MOST_NAME, is_name};

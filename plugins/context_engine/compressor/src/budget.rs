@@ -6,7 +6,7 @@ use hermes_plugin::context_engine::{Moment, Pressure};
 
 use crate::config::Config;
 use crate::current_view::CurrentView;
-use crate::plan::is_own;
+use crate::summary_key::is_own;
 
 /// Most tokens of all summaries in a view together.
 pub(crate) const PREFIX: u32 = 12_000;

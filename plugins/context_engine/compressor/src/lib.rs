@@ -20,6 +20,7 @@ mod set;
 mod shortening;
 mod source;
 mod storage;
+mod summary_key;
 #[cfg(test)]
 mod testing;
 mod timing;

@@ -21,18 +21,14 @@ use crate::set::Set;
 use crate::shortening::Shortened;
 use crate::source::Source;
 use crate::storage::Prepared;
+use crate::summary_key::{BY_MODEL, BY_RULE, is_by_rule};
 use hermes_guest_engine::fnv;
 use hermes_guest_secrets::inert;
 
-/// Key prefixes of rule-based digests and of summaries by a model.
-const BY_RULE: &str = "compressor:digest:";
-const BY_MODEL: &str = "compressor:summary:";
 /// Tokens of a list's headings.
 const HEADINGS: u32 = 60;
 /// Fewest tokens that a picture saves when a line of text replaces it.
 const PICTURE: u32 = 200;
-/// Key prefix of the host's own digests.
-const BY_HOST: &str = "host:";
 
 /// Work prepared for a plan.
 #[derive(Debug, Clone, Copy, Default)]
@@ -437,16 +433,6 @@ impl<S: Source> Planner<'_, S> {
         }
         segments
     }
-}
-
-/// Whether this engine or the host wrote the summary.
-pub(crate) fn is_own(key: &str) -> bool {
-    key.starts_with(BY_MODEL) || is_by_rule(key)
-}
-
-/// Whether the summary is rule-based.
-pub(crate) fn is_by_rule(key: &str) -> bool {
-    key.starts_with(BY_RULE) || key.starts_with(BY_HOST)
 }
 
 fn newest(covers: &[MessageRange]) -> u64 {

@@ -8,10 +8,10 @@ use crate::config::Config;
 use crate::current_view::CurrentView;
 use crate::excerpt::cap;
 use crate::layout::Layout;
-use crate::plan::is_by_rule;
 use crate::set::Set;
 use crate::source::Source;
 use crate::storage::Prepared;
+use crate::summary_key::is_by_rule;
 
 /// Tokens of a message besides its texts: number, role and time.
 const ENTRY: u32 = 25;

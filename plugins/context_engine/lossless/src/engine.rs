@@ -6,12 +6,13 @@ use hermes_plugin::context_engine::{Advice, Moment, Outcome, Plan, Pressure, Req
 use hermes_plugin::{Error, Header, MessageId, Progress, log};
 use serde_json::json;
 
+use crate::budgets::{Budgets, Thresholds};
 use crate::config::Config;
 use crate::current_view::{CurrentView, Rows, Visibility};
 use crate::layout::backlog;
 use crate::note::{self, NoteWriter};
-use crate::plan::{PlanCache, PlannedView, Planner};
-use crate::policy::{Budgets, Thresholds};
+use crate::plan::PlannedView;
+use crate::planner::{PlanCache, Planner};
 use crate::read_cache::ReadCache;
 use crate::source::{Database, Source};
 use crate::storage::{State, Storage};

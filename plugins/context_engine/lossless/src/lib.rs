@@ -6,6 +6,7 @@
 
 mod action;
 mod assist;
+mod budgets;
 mod clip;
 mod config;
 mod current_view;
@@ -20,6 +21,7 @@ mod mentions;
 mod note;
 mod outline;
 mod plan;
+mod planner;
 mod policy;
 mod read_cache;
 mod recall;

@@ -4,74 +4,31 @@
 //! is covered by a summary.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use hermes_plugin::context_engine::{Excerpt, Plan, Segment};
 use hermes_plugin::{Error, Message, MessageId, MessageRange};
 
+use crate::budgets::{Budgets, share};
 use crate::clip::grouped;
-use crate::config::Config;
-use crate::current_view::CurrentView;
 use crate::cut;
 use crate::gist::Gist;
 use crate::layout::{Layout, LayoutLimits};
-use crate::mentions::MentionIndex;
-use crate::policy::{self, BYTES, Budgets, share};
-use crate::read_cache::{ReadCache, read};
+use crate::planner::{FRAME, NewSegment, Planner};
+use crate::policy::{self, BYTES};
+use crate::read_cache::read;
 use crate::segment::{SEGMENT, WORKING, fit, summary};
 use crate::source::{Database, Source};
-use crate::storage::Storage;
-use crate::texts::{NewSegment, Text};
+use crate::texts::Text;
 use crate::working::{self, AlreadyShown, SpaceLimit};
 use hermes_guest_engine::fnv;
 
-/// Tokens that the host adds around a summary.
-pub(crate) const FRAME: u32 = 55;
 /// Tokens that it adds around the first summary besides.
 const FIRST_FRAME: u32 = 65;
 /// A working set below this many tokens is left out.
 const LEAST_WORKING: u32 = 200;
-
-/// Input for a plan.
-pub(crate) struct Planner<'a, S, D> {
-    pub(crate) current: &'a CurrentView<'a>,
-    pub(crate) config: &'a Config,
-    pub(crate) budgets: Budgets,
-    pub(crate) read_cache: &'a ReadCache,
-    pub(crate) storage: &'a mut Storage<D>,
-    pub(crate) source: &'a S,
-    /// The window is full, or the user asked: accept a small gain.
-    pub(crate) needed: bool,
-    /// The window is full: give up comfort for room. A user request alone is no reason for that.
-    pub(crate) presses: bool,
-    /// What the user wants kept above all.
-    pub(crate) focus: &'a str,
-    /// What memory providers want kept.
-    pub(crate) memory: &'a str,
-    pub(crate) cache: &'a mut PlanCache,
-}
-
-/// Results kept from one proposal to the next.
-#[derive(Default)]
-pub(crate) struct PlanCache {
-    /// Texts of segments in the view that this instance made, by key.
-    pub(crate) texts: HashMap<String, String>,
-    /// Gists of segments in the view that were needed so far, by key.
-    pub(crate) gists: HashMap<String, Rc<Gist>>,
-    /// The last merged segment and a hash of its inputs.
-    pub(crate) merged: Option<(u64, NewSegment)>,
-    pub(crate) mentions: MentionIndex,
-}
-
-impl PlanCache {
-    /// Drops texts and gists of segments that are not in the view. Returns the keys of the dropped gists.
-    pub(crate) fn retain(&mut self, in_view: impl Fn(&str) -> bool) -> Vec<String> {
-        self.texts.retain(|key, _| in_view(key));
-        self.gists.extract_if(|key, _| !in_view(key)).map(|(key, _)| key).collect()
-    }
-}
 
 /// A plan and its figures.
 #[derive(Debug, Clone, PartialEq)]

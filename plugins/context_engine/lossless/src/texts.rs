@@ -11,11 +11,12 @@ use hermes_guest_engine::speaker::Speaker;
 use hermes_plugin::context_engine::ShownSummary;
 use hermes_plugin::{Error, MessageRange, log};
 
+use crate::budgets::{Budgets, share};
 use crate::fact::{Fact, Kind, Reader};
 use crate::gist::Gist;
 use crate::layout::Layout;
-use crate::plan::{FRAME, Planner};
-use crate::policy::{self, Budgets, share};
+use crate::planner::{FRAME, NewSegment, Planner};
+use crate::policy;
 use crate::read_cache::read;
 use crate::segment::{Note, SEGMENT, SegmentHeader, WORKING, counted, fit, render};
 use crate::source::{Database, Source};
@@ -31,17 +32,6 @@ const STEP: u32 = 250;
 pub(crate) enum Text<'a> {
     Kept(&'a ShownSummary),
     New(NewSegment),
-}
-
-/// A new segment.
-#[derive(Debug, Clone)]
-pub(crate) struct NewSegment {
-    pub(crate) content: String,
-    pub(crate) covers: Vec<MessageRange>,
-    pub(crate) gist: Rc<Gist>,
-    tokens: u32,
-    /// All facts were already cached or stored.
-    ready: bool,
 }
 
 impl Text<'_> {

@@ -2,7 +2,7 @@
 
 use hermes_plugin::context_engine::{Moment, Pressure, Timing};
 
-use crate::policy::{Thresholds, share};
+use crate::budgets::{Thresholds, share};
 
 /// Keeps the engine from repeating a proposal that just failed or just succeeded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use hermes_plugin::Error;
 use serde_json::{Value, json};
 
 use crate::advice;
+use crate::failure::failure;
 use crate::request::Request;
 
 /// Applies a request to a document, all of it or nothing.
@@ -109,10 +110,4 @@ fn explain(
         details["current_entries"] = json!(notes.entries());
     }
     failure(code, details)
-}
-
-/// An error whose message has the same JSON format as a success.
-pub(crate) fn failure(code: &str, mut details: Value) -> Error {
-    details["success"] = json!(false);
-    Error::invalid(details.to_string()).with_code(code)
 }

@@ -7,6 +7,7 @@
 
 mod answer;
 mod facts;
+mod failure;
 mod request;
 mod working;
 
@@ -22,8 +23,8 @@ use hermes_plugin::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use answer::failure;
 use facts::Facts;
+use failure::failure;
 use request::{Arguments, Place, Request};
 
 /// Attempts of a write, each with five looks at the document, while other sessions write it too.

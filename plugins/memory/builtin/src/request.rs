@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::Config;
-use crate::answer::failure;
+use crate::failure::failure;
 
 /// The most changes of one call.
 const MOST: usize = 64;

@@ -6,7 +6,7 @@ use hermes_plugin::{Error, clock, documents};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::answer::failure;
+use crate::failure::failure;
 use crate::request::Request;
 use crate::update;
 

@@ -83,7 +83,7 @@ pub(crate) fn current(import: &str) -> Rc<State> {
 /// Whether this thread has a host: of a test, or of a native library.
 pub(crate) fn is_served() -> bool {
     #[cfg(feature = "native")]
-    if crate::native::in_host() {
+    if crate::native::host::in_host() {
         return true;
     }
     HOST.with_borrow(Option::is_some)

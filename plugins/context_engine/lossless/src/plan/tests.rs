@@ -15,9 +15,10 @@ use hermes_plugin::history::{Hit, MessageParts, Page, Query};
 use hermes_plugin::{Blob, Error, Header, Media, MediaSource, Message, MessageRange, Part, Role, ToolCall};
 use proptest::prelude::*;
 
+use crate::budgets::{Thresholds, share};
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::policy::{PREFIX, Thresholds, share};
+use crate::policy::PREFIX;
 use crate::segment::{SEGMENT, WORKING};
 use crate::source::Source;
 use crate::testing::{Sqlite, pressure};
