@@ -20,9 +20,10 @@ use hermes_protocol::{
 use crate::approval::AtTerminal;
 use crate::completion::Completion;
 use crate::console::{Console, Tone};
-use crate::editor::{Input, Lines};
+use crate::editor::Lines;
 use crate::failure::{Failure, Kind};
 use crate::front::FrontEnd;
+use crate::input::Input;
 use crate::launch;
 use crate::live::{CostOf, Live};
 use crate::screen::{Screen, Show, task_line};

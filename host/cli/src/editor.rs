@@ -20,26 +20,9 @@ use rustyline::{
 };
 
 use crate::completion::Completion;
+use crate::input::{HISTORY_LINES, Input};
 use crate::live::Live;
 use hermes_private_files::append_file;
-
-/// The number of lines in the history.
-pub(crate) const HISTORY_LINES: usize = 1_000;
-
-/// An input of the user.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// A message, or a command.
-    Text(String),
-    /// Shift-Tab, with what was typed so far: the next mode.
-    NextMode(String),
-    /// Ctrl-C without a text.
-    Interrupted,
-    /// The user wants to write the text in an editor.
-    Editor,
-    /// Ctrl-D, or the end of the pipe.
-    End,
-}
 
 /// The source of inputs.
 pub(crate) enum Lines {

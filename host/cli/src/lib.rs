@@ -22,6 +22,7 @@ mod file_names;
 mod front;
 mod import;
 mod imported;
+mod input;
 pub mod invariants;
 mod lab;
 mod launch;

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as Waiting, mpsc};
 
 use crate::completion::Completion;
 use crate::console::{self, Tone};
-use crate::editor::{HISTORY_LINES, Input};
+use crate::input::{HISTORY_LINES, Input};
 use crate::signals::CtrlC;
 use crate::text::dollars;
 use crate::{status, text, typed};

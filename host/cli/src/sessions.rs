@@ -17,7 +17,6 @@ use crate::console::{Console, printed, printed_json};
 use crate::failure::Failure;
 use crate::launch::{self, Setup};
 use crate::sessions::command::SessionsCommand;
-use crate::text;
 
 pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
     if let SessionsCommand::Search(arguments) = command {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console::Tone;
 use crate::live::Live;
 use crate::screen::Screen;
-use crate::text;
+use crate::text::{self, fenced};
 
 /// The most bytes that the model reads of the begin of an output, and of its end.
 const MOST_EACH: usize = 8 << 10;

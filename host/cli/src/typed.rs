@@ -22,7 +22,8 @@ mod unix {
     };
 
     use super::SHIFT_TAB;
-    use crate::editor::{Input, is_continued, joined};
+    use crate::editor::{is_continued, joined};
+    use crate::input::Input;
     use crate::live::Live;
 
     /// How often to look for a line. Reads never block, and no thread outlives the turn.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hermes_conversation::{Draft, Model};
 use hermes_session_store::SessionLog as _;
-use hermes_store::{NewSession, SessionStore, SqliteSessions, Store};
+use hermes_store::{NewSession, SqliteSessions, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! Updates from the source of an installed plugin, and rollbacks to its kept version.
 
-use hermes_install::{Installer, Prepared, Source, Wanted, refuse_foreign};
+use hermes_install::{Prepared, Source, Wanted, refuse_foreign};
 use hermes_plugin_host::Entry;
 
 use super::installation::{has_source, prepare, settle, told};
