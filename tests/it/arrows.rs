@@ -10,6 +10,8 @@ use serde_json::Value;
 /// Every package of the host's workspace, with the workspace packages that it may depend on. The dependencies of tests and
 /// build scripts count too.
 const ARROWS: &[(&str, &[&str])] = &[
+    // A second front end: what it names is all that a front end needs.
+    ("hermes-json-front", &["hermes-tests", "hermes-app", "hermes-protocol"]),
     // Its tests read stores to check that they are intact.
     (
         "hermes-tests",
@@ -25,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-protocol",
             "hermes-app",
             "hermes-peer",
             "hermes-config",
@@ -69,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-app",
         &[
+            "hermes-protocol",
             "hermes-zoo",
             "hermes-config",
             "hermes-agent",
@@ -123,6 +127,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-agent",
         &[
+            "hermes-protocol",
             "hermes-test-data",
             "hermes-plugin-host",
             "hermes-prompt",
@@ -231,6 +236,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-ranking", &[]),
     // The plugin `local` uses it too.
     ("hermes-skill-format", &[]),
+    // What front ends and sessions say to each other: neither the loop nor wasmtime.
+    ("hermes-protocol", &["hermes-conversation", "hermes-diagnostic"]),
     ("hermes-conversation", &[]),
     ("hermes-diagnostic", &[]),
     // It counts the tests without their data.

@@ -3,7 +3,7 @@
 //! Events own their data and can be serialised, so that a front end may live in another process. Each has a sequence
 //! number within an [`crate::Epoch`]; a front end that reconnects names the last [`Position`] it has seen.
 
-use hermes_conversation::{Effort, MessageId, Model, SessionId, Usage};
+use hermes_conversation::{MessageId, Model, SessionId, Usage};
 use hermes_diagnostic::Fix;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use crate::mode::Mode;
 use crate::problem::Problem;
 use crate::query::{Query, QuestionEnd};
 use crate::snapshot::Snapshot;
+use crate::status::Status;
 use crate::task::TaskStatus;
 
 /// An event of a session.
@@ -277,25 +278,4 @@ pub enum CompressionEnd {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// The numbers of a status line.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Status {
-    /// The model's name.
-    pub model: String,
-    /// The engine's name.
-    pub engine: String,
-    /// The estimated tokens of the next request.
-    pub prompt_tokens: u32,
-    /// The window in tokens.
-    pub context_length: u32,
-    /// How much the model should think, if that is chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
-    /// What the user is asked about.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub mode: Mode,
-    /// Messages in the conversation.
-    pub messages: usize,
 }

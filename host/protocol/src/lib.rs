@@ -25,12 +25,13 @@ mod query;
 mod question;
 mod schema;
 mod snapshot;
+mod status;
 mod task;
 mod undo;
 
 pub use command::{Accepted, Command, CommandError, UserMessage, codes};
 pub use compression::{Compression, CompressionPreview};
-pub use event::{CompressionEnd, Event, EventKind, Status, TurnEnd};
+pub use event::{CompressionEnd, Event, EventKind, TurnEnd};
 pub use hermes_conversation::{Author, DelegationState, Effort};
 pub use hermes_diagnostic::{Category, Fix};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
@@ -42,6 +43,7 @@ pub use question::{
 };
 pub use schema::{command_schema, event_schema};
 pub use snapshot::{CountedReply, OpenQuestion, RunningCall, Snapshot};
+pub use status::Status;
 pub use task::TaskStatus;
 pub use undo::{Head, OnConflict, Turns, Undo, Unrestored};
 

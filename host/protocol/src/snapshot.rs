@@ -4,9 +4,9 @@ use hermes_conversation::{MessageId, Model, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::Status;
 use crate::id::{CallId, QuestionId, TurnNumber};
 use crate::query::Query;
+use crate::status::Status;
 use crate::task::TaskStatus;
 
 /// The state of a session after all events so far. The messages themselves are in the log.

@@ -3,6 +3,7 @@
 pub(crate) mod adopt;
 pub(crate) mod bindings;
 pub(crate) mod choice;
+pub(crate) mod command;
 pub(crate) mod consent;
 pub(crate) mod dev;
 pub(crate) mod doctor;
@@ -39,7 +40,7 @@ use serde::Serialize;
 use crate::approval::listing;
 use hermes_app::{CodeStorage, ModelChoice, Role, missing_plugins};
 
-use crate::arguments::PluginsCommand;
+use self::command::PluginsCommand;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::{self, Setup};
