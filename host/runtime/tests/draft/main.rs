@@ -25,10 +25,7 @@ impl Reporter for Shown {
 
 #[test]
 fn the_host_serves_the_draft_and_the_releases() {
-    assert_eq!(
-        (CONTRACT, served_contracts()),
-        ("1.2.0-draft", &["1.2.0-draft", "1.1.0", "1.0.0"][..])
-    );
+    assert_eq!((CONTRACT, served_contracts()), ("1.2.0-draft", &["1.2.0-draft", "1.1.0", "1.0.0"][..]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
