@@ -7,6 +7,7 @@ use std::{env, fs};
 
 fn main() {
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the crate lies"));
+    need_bindings(&crate_folder.join("../.."));
     let stage = crate_folder.join("../../target/bundled");
     // A folder that is not there makes cargo look again at the next build.
     println!("cargo::rerun-if-changed={}", stage.display());
@@ -48,6 +49,17 @@ fn main() {
     fs::write(out.join("precompiled.rs"), precompiled).expect("the output folder can be written");
     let scaffold = scaffold(&crate_folder.join("../.."));
     fs::write(out.join("scaffold.rs"), scaffold).expect("the output folder can be written");
+}
+
+/// Ends the build if the Rust SDK's bindings are not generated yet: `plugins new` would write projects that cannot be built.
+fn need_bindings(repository: &Path) {
+    if !repository.join("sdk/rust/src/bindings/contract.rs").is_file() {
+        println!(
+            "cargo::error=the bindings of the Rust SDK are not generated, and new plugins need them: run `cargo xtask plugins`, or only \
+             `cargo xtask bindings`"
+        );
+        std::process::exit(0);
+    }
 }
 
 /// The templates of new plugins, the SDK's sources and the contract: folder, path in it, text.

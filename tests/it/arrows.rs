@@ -219,12 +219,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hermes-zoo", &[]),
     ("hermes-bindings", &[]),
     // Capabilities know neither wasmtime nor the bindings.
-    ("hermes-capabilities", &["hermes-charset", "hermes-http-client", "hermes-private-files", "hermes-sandbox"]),
+    (
+        "hermes-capabilities",
+        &["hermes-test-data", "hermes-charset", "hermes-http-client", "hermes-private-files", "hermes-sandbox"],
+    ),
     ("hermes-sandbox", &[]),
     // It knows neither sessions nor models.
     ("hermes-terminal", &["hermes-conversation"]),
     // It knows neither plugins nor sessions.
-    ("hermes-checkpoints", &["hermes-private-files", "hermes-diagnostic"]),
+    ("hermes-checkpoints", &["hermes-test-data", "hermes-private-files", "hermes-diagnostic"]),
     ("hermes-http-client", &[]),
     ("hermes-private-files", &[]),
     // The other side of it is the SDK's.

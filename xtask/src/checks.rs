@@ -94,25 +94,6 @@ pub(crate) fn verify(repository: &Repository, conversations: &str) -> Result<()>
     Ok(())
 }
 
-/// Makes the test of the Rust SDK's bindings write them. `tests/bindings.rs` reads it.
-const WRITE_BINDINGS: &str = "HERMES_WRITE_BINDINGS";
-
-/// Writes the Rust SDK's bindings. A test contains the generator, so that no other command has to compile it.
-pub(crate) fn bindings(repository: &Repository) -> Result<()> {
-    let mut test = repository.cargo();
-    test.args([
-        "test",
-        "--quiet",
-        "--package",
-        "xtask",
-        "--test",
-        "bindings",
-        "the_bindings_of_the_rust_sdk_are_current",
-    ])
-    .env(WRITE_BINDINGS, "1");
-    must(test)
-}
-
 /// Tests of plugins in other languages.
 const LANGUAGES: &str = "install::toolchains::";
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::bindings;
 use crate::cargo::{Repository, succeeds};
 
 /// Limits of memory in MiB, in total and for one allocation: a small input must not use more.
@@ -86,6 +87,8 @@ pub(crate) fn run(repository: &Repository, options: &Options<'_>) -> Result<()> 
         [] => known.iter().map(String::as_str).collect(),
         some => some.to_vec(),
     };
+    // The host contains the Rust SDK, for new plugins.
+    bindings::ensure(repository)?;
     let mut rows = String::new();
     let mut failed = Vec::new();
     for target in chosen {
@@ -178,6 +181,15 @@ mod tests {
         assert_eq!(Options::parse(&["site", "--seconds", "5", "lock"]).expect("both"), some);
         for bad in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "ten"], &["--minutes", "1"]] {
             assert!(Options::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn every_target_has_a_row_in_the_measurements() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies in the repository");
+        let page = std::fs::read_to_string(root.join("docs/measurements.md")).expect("the page can be read");
+        for target in targets(root).expect("the targets can be listed") {
+            assert!(page.contains(&format!("\n| `{target}` | ")), "docs/measurements.md has no row for {target}");
         }
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::bindings;
 use crate::cargo::{Artifact, BUNDLED, Profile, Repository, artifacts, must, rustc};
 use crate::natives;
 
@@ -51,6 +52,7 @@ pub(crate) fn build_measured(repository: &Repository) -> Result<Staged> {
 
 fn build_with(repository: &Repository, natives: Profile) -> Result<Staged> {
     need_target()?;
+    bindings::ensure(repository)?;
     let plugins = plugins(repository)?;
     let test_guests = test_guests(repository)?;
     let kinds = kinds(repository)?;

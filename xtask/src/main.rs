@@ -6,6 +6,7 @@
 // A build may panic.
 #![allow(clippy::disallowed_methods)]
 
+mod bindings;
 mod cargo;
 mod checks;
 mod compare;
@@ -62,7 +63,8 @@ usage: cargo xtask COMMAND
   lint          check formatting and run clippy for the host and the guests; warnings are errors
   check [ARGS]  `lint` and `test` in one build: clippy compiles the crates for the tests
   build         build the release binary with all plugins: target/release/hermes
-  bindings      write the Rust SDK's bindings to the contract: sdk/rust/src/bindings
+  bindings      generate the Rust SDK's bindings to the contract again: sdk/rust/src/bindings, which git ignores; commands that build
+                plugins do so by themselves if the contract changed
   plugins       build the plugins and stage them in target/bundled and target/test-guests
   bench startup [--peer COMMAND] [--runs N]
                 measure time and memory of `hermes --version` and of a one-shot turn
@@ -101,7 +103,7 @@ fn run(arguments: &[String]) -> Result<()> {
     let repository = Repository::find()?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["bindings"] => checks::bindings(&repository),
+        ["bindings"] => bindings::write(&repository),
         ["plugins"] => guests::build(&repository).map(|staged| print!("{staged}")),
         ["build"] => build(&repository),
         ["demo"] => demo::run(&repository),

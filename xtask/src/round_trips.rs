@@ -18,8 +18,6 @@ use crate::guests;
 use crate::processes::{Run, measure};
 use crate::round_trips::model::{Model, Trip};
 
-/// The peer's times for the same work, by the number of messages. They are from another day and machine.
-const PEER: &[(usize, &str)] = &[(0, "136 ms"), (1_000, "400 ms"), (5_000, "1.4 s")];
 const AIM_MS: f64 = 3.0;
 const SESSION: &str = "20260101_000000_bench0";
 
@@ -72,7 +70,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
     };
     println!("{} round trips each; ms from the end of a reply to the first byte of the next request\n", options.trips);
     println!(
-        "{:<12} {:>9} {:>8} {:>8} {:>8} {:>14} {:>9}   {:<8} recorded peer",
+        "{:<12} {:>9} {:>8} {:>8} {:>8} {:>14} {:>9}   {:<8}",
         "engine", "messages", "median", "least", "p90", "to last byte", "peak MiB", "aim"
     );
     for engine in &options.engines {
@@ -90,10 +88,9 @@ fn row(engine: &str, size: usize, trips: &[Trip], run: &Run) -> String {
     let first = Times::of(trips.iter().map(|trip| trip.to_first_byte));
     let last = Times::of(trips.iter().map(|trip| trip.to_last_byte));
     let peak = run.peak.map_or(f64::NAN, |peak| peak as f64 / 1024.0 / 1024.0);
-    let peer = PEER.iter().find(|(messages, _)| *messages == size).map_or("", |(_, time)| time);
     let verdict = if first.median <= AIM_MS { "met" } else { "missed" };
     format!(
-        "{engine:<12} {size:>9} {:>8.2} {:>8.2} {:>8.2} {:>14.2} {peak:>9.1}   {AIM_MS} {verdict:<6} {peer}",
+        "{engine:<12} {size:>9} {:>8.2} {:>8.2} {:>8.2} {:>14.2} {peak:>9.1}   {AIM_MS} {verdict:<6}",
         first.median, first.least, first.p90, last.median
     )
 }

@@ -258,6 +258,11 @@ fn each_rule_is_refused_by_its_name() {
             keep_images: false,
         })
     };
+    let empty = |content: &str, covers: &[(u64, u64)]| {
+        let covers =
+            covers.iter().map(|(first, last)| MessageRange::new(MessageId(*first), MessageId(*last))).collect();
+        Segment::Summary(Summary { key: "a".into(), content: content.into(), covers })
+    };
     let cases = [
         ("no-such-message", vec![keep(100, 200)]),
         ("order", vec![summary("a", 3, 12), keep(18, 18), keep(15, 15)]),
@@ -271,10 +276,9 @@ fn each_rule_is_refused_by_its_name() {
         ("excerpt", vec![summary("a", 3, 12), excerpt(&"far longer ".repeat(50)), keep(18, 18)]),
         ("key", vec![summary("a", 3, 6), summary("a", 9, 12), keep(15, 18)]),
         ("key", vec![summary("", 3, 12), keep(15, 18)]),
-        (
-            "empty-summary",
-            vec![Segment::Summary(Summary { key: "a".into(), content: " ".into(), covers: vec![] }), keep(3, 18)],
-        ),
+        // A blank text over messages, and a text over none: each half of the rule alone.
+        ("empty-summary", vec![empty(" ", &[(3, 12)]), keep(15, 18)]),
+        ("empty-summary", vec![empty("a text", &[]), keep(3, 18)]),
         ("no-such-summary", vec![Segment::KeepSummary("a".to_owned()), keep(3, 18)]),
         ("not-smaller", vec![keep(3, 18)]),
     ];

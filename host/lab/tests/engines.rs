@@ -290,6 +290,30 @@ fn the_compressor_covers_every_folded_message_over_fifty_publications() {
     );
 }
 
+/// The figures of `docs/measurements.md`: what was written there must stay found.
+#[test]
+fn lossless_finds_the_needles_of_a_recorded_session_again() {
+    let Some(plugins) = plugins("lossless") else { return };
+    let Some(path) = hermes_test_data::recorded("data/coding-session.jsonl") else { return };
+    let recording = Recording::read(&path).unwrap().remove(0);
+    let home = tempfile::tempdir().unwrap();
+    let terms = Terms::STANDARD;
+    let contestant = Contestant {
+        name: "lossless".to_owned(),
+        plugins: &plugins,
+        terms,
+        stand_in: StandIn::new(terms.bytes_per_token, FaultMode::Sound),
+        home: home.path(),
+        session: "recorded".to_owned(),
+        recall: true,
+    };
+    let outcome = replay::replay(&recording, &mut Engine::start(&contestant).unwrap(), &terms);
+    let found = outcome.figures.unwrap().recovered.unwrap();
+    assert_eq!((found.messages, found.whole), (996, 996), "{:?}", found.first_broken);
+    assert_eq!((found.needles, found.by_phrase), (240, 240));
+    assert!(found.by_words >= 180 && found.text_by_words >= 75, "by three words: {found:?}");
+}
+
 const FAULTS: [FaultMode; 5] =
     [FaultMode::Down, FaultMode::Slow, FaultMode::Empty, FaultMode::Oversized, FaultMode::Hostile];
 

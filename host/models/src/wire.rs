@@ -6,7 +6,7 @@
 pub(crate) mod chat;
 mod format;
 mod frozen;
-mod history;
+pub(crate) mod history;
 mod media;
 pub(crate) mod messages;
 pub(crate) mod responses;

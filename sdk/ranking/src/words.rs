@@ -94,7 +94,9 @@ pub(crate) fn is_unspaced(character: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Words that carry no meaning alone: they are not looked for if others are there.
+/// Words that carry no meaning alone: they are not looked for if others are there. They are the English stop words of NLTK
+/// (`nltk.corpus.stopwords`) in its order, without contractions, `o` and the forms on -self and -selves of `you` and `them`, and
+/// behind them what people add when they ask: `would` to `us`.
 const COMMON: &str = " a an the and or but if of at by for with about against between into through during before after \
     above below to from up down in out on off over under again further then once here there all any both each few more \
     most other some such no nor not only own same so than too very s t can will just don should now d ll m re ve y i me \

@@ -37,6 +37,35 @@ pub fn not_installed(program: &str) {
     note(program, &format!("{program} is not installed"));
 }
 
+/// Runs a part of a test that needs files which may not be read or written: root could. Effective rights belong to a thread, so
+/// this is a thread that has given up those with which root passes the permissions of files.
+///
+/// # Panics
+///
+/// When it cannot give them up, and when `act` panics.
+pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            give_up_rights();
+            act()
+        });
+        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn give_up_rights() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let given_up = capabilities(None).and_then(|mut sets| {
+        sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER);
+        set_capabilities(None, sets)
+    });
+    assert!(given_up.is_ok(), "this thread keeps the rights of root: {given_up:?}");
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_up_rights() {}
+
 /// Says why this test is left out, also in the file that counts such tests.
 #[track_caller]
 fn note(what: &str, why: &str) {

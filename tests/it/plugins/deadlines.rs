@@ -163,9 +163,17 @@ fn first_party_plugins_are_bundled_and_listed_with_their_kinds() {
     let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
     let plugins: Vec<Value> =
         serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("no JSON array\n{listed}"));
-    let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin["name"].as_str()).collect();
-    for bundled in ["audit", "builtin", "compressor", "files", "local", "mem0"] {
-        assert!(names.contains(&bundled), "{bundled} is not in {names:?}");
+    for (bundled, kinds) in [
+        ("audit", &["hooks"][..]),
+        ("builtin", &["memory-provider", "memory-events", "memory-upkeep", "tools"]),
+        ("compressor", &["context-engine"]),
+        ("files", &["tools"]),
+        ("local", &["skills"]),
+        ("mem0", &["memory-provider", "memory-rewind", "memory-upkeep", "tools"]),
+    ] {
+        let plugin = plugins.iter().find(|plugin| plugin["name"] == bundled);
+        let listed = plugin.unwrap_or_else(|| panic!("{bundled} is not listed\n{listed}"))["kinds"].clone();
+        assert_eq!(listed, json!(kinds), "{bundled}");
     }
 }
 

@@ -160,6 +160,10 @@ fn meant(text: &str, types: &Types) -> Option<Value> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod recorded;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;

@@ -47,14 +47,39 @@ fn responses_ids() {
             differs("split/'|fc_1'", "the id of the item alone becomes the id of the call", json!("call_1")),
             differs("item_id/call_1-fc_9", NO_ITEM_ID, Value::Null),
             differs("item_id/weird id!-None", NO_ITEM_ID, Value::Null),
-            differs("deterministic/f-0", HOST_ID, Value::Null),
+            differs("deterministic/f-0", HOST_ID, json!("made")),
         ],
-        |input| match input["op"].as_str() {
-            Some("split") => Some(split_id(input["id"].as_str().unwrap())).filter(|id| !id.is_empty()).into(),
-            _ => Value::Null,
+        |input| match input["op"].as_str().unwrap() {
+            "split" => Some(split_id(input["id"].as_str().unwrap())).filter(|id| !id.is_empty()).into(),
+            "item_id" => sent_call(input)["id"].clone(),
+            "deterministic" => json!(id_of_a_call_without_one(input)),
+            other => panic!("{other}"),
         },
         |expected| expected.get(0).unwrap_or(expected).clone(),
     );
+}
+
+/// The item of a recorded call in a request.
+fn sent_call(input: &Value) -> Value {
+    let call = json!({"id": input["call_id"], "call_id": input["call_id"], "type": "function",
+        "function": {"name": "f", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": input["call_id"], "content": "r"},
+    ]);
+    let body = written(&json!({ "messages": messages }));
+    let items = body["input"].as_array().unwrap();
+    items.iter().find(|item| item["type"] == "function_call").unwrap().clone()
+}
+
+/// The id that a recorded call gets when a reply brings it without one.
+fn id_of_a_call_without_one(input: &Value) -> String {
+    let item = json!({"type": "function_call", "name": input["name"], "arguments": input["arguments"]});
+    let mut assembly = Assembly::default();
+    assembly.take_whole(&json!({"status": "completed", "output": [item]}), &mut |_| {}).unwrap();
+    let reply = Box::new(assembly).finish("m", &mut || "made".to_owned()).unwrap();
+    reply.tool_calls[0].id.clone()
 }
 
 /// Adds what the recorded provider wanted back, as the reply to a request leaves it in the log.

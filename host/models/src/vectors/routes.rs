@@ -64,3 +64,13 @@ fn cache_policy() {
         Value::clone,
     );
 }
+
+#[test]
+fn context_catalog() {
+    run(
+        "context_catalog",
+        &[differs("hermes-4-405b", "an unknown family has no window: 128,000 tokens are assumed", Value::Null)],
+        |input| json!(crate::window::family_window(input["model"].as_str().unwrap())),
+        Value::clone,
+    );
+}

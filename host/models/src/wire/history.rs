@@ -88,7 +88,7 @@ pub(super) fn name(name: &str) -> Cow<'_, str> {
 
 /// The arguments of a call as the text of a JSON object, without what some parsers refuse: halves of characters, U+0000, and
 /// numbers beyond all bounds. An empty object replaces everything else.
-pub(super) fn arguments(written: &str) -> Cow<'_, str> {
+pub(crate) fn arguments(written: &str) -> Cow<'_, str> {
     object(written).unwrap_or(Cow::Borrowed(NO_ARGUMENTS))
 }
 

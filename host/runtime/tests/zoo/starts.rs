@@ -1,8 +1,9 @@
 //! Plugins that misbehave before their first call.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use hermes_runtime::{Cause, Instance, Limit, Tier};
+use hermes_runtime::{Cause, Instance, Limit, Limits, Tier};
 use hermes_zoo::{LOOP, Shell};
 
 use crate::{Fixture, tight};
@@ -74,6 +75,27 @@ async fn a_plugin_that_does_not_end_its_session_blocks_nothing() {
     assert!(instance.catalog().await.unwrap().is_empty());
     drop(instance);
     assert!(Instance::new(fixture.recipe).catalog().await.unwrap().is_empty());
+}
+
+/// The instance holds the recipe until its last call has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_end_has_the_time_of_a_call_in_a_turn_which_is_two_seconds() {
+    const ALLOWED: Duration = Duration::from_millis(300);
+    for tier in [Tier::Tools, Tier::Session] {
+        assert_eq!(Limits::of(tier).time(Limit::TurnTime), Duration::from_secs(2));
+    }
+    let clingy = Shell::of("tools-plugin").body("lifecycle/session-end", LOOP).build();
+    let fixture = Fixture::within(&clingy, Tier::Tools, &tight().and(Limit::TurnTime, 300).and(Limit::Cpu, 600_000));
+    let before = Arc::strong_count(&fixture.recipe);
+    let instance = Instance::new(Arc::clone(&fixture.recipe));
+    assert!(instance.catalog().await.unwrap().is_empty());
+    let begun = Instant::now();
+    drop(instance);
+    while Arc::strong_count(&fixture.recipe) > before {
+        assert!(begun.elapsed() < Duration::from_secs(120), "the call goes on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(begun.elapsed() >= ALLOWED, "the call ended after {:?}", begun.elapsed());
 }
 
 /// A global that says which calls an instance got, and WAT that crashes unless it has a value and then sets another.
