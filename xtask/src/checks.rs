@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hermes_test_data::{LeftOut, NOTES, REQUIRED};
+use hermes_test_data::{LONG, LeftOut, NOTES, REQUIRED};
 
 use crate::cargo::{Profile, Repository, must, succeeds};
 use crate::guests;
@@ -190,6 +190,39 @@ fn threads() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The option for tests at their full length: long seeds, cargo builds of every kind of project, whole matrices.
+const LONG_OPTION: &str = "--long";
+
+/// Prints how long a step took.
+fn timed<T>(step: &str, work: impl FnOnce() -> T) -> T {
+    let begun = std::time::Instant::now();
+    let done = work();
+    let seconds = begun.elapsed().as_secs();
+    println!("time: {step} {}:{:02}", seconds / 60, seconds % 60);
+    done
+}
+
+/// Prints the tests that took longest, from nextest's report.
+fn print_slowest(repository: &Repository) {
+    const SHOWN: usize = 10;
+    let Ok(report) = std::fs::read_to_string(repository.root().join("target/nextest/default/junit.xml")) else {
+        return;
+    };
+    let attribute = |case: &str, name: &str| {
+        let value = case.split_once(&format!(" {name}=\""))?.1;
+        Some(value.split('"').next()?.to_owned())
+    };
+    let cases = report.split("<testcase").skip(1).filter_map(|case| {
+        let head = case.split('>').next()?;
+        let seconds: f64 = attribute(head, "time")?.parse().ok()?;
+        Some((seconds, format!("{}::{}", attribute(head, "classname")?, attribute(head, "name")?)))
+    });
+    let mut cases: Vec<(f64, String)> = cases.collect();
+    cases.sort_by(|one, other| other.0.total_cmp(&one.0));
+    println!("the slowest tests:");
+    cases.iter().take(SHOWN).for_each(|(seconds, name)| println!("  {seconds:7.1} s  {name}"));
+}
+
 /// Runs every test of the host, end-to-end tests among them, and of the guests.
 pub(crate) fn test(repository: &Repository, passed_on: &[&str]) -> Result<()> {
     std::thread::scope(|scope| {
@@ -206,9 +239,11 @@ fn test_with(
     passed_on: &[&str],
     sdks: impl FnOnce() -> Result<std::path::PathBuf>,
 ) -> Result<()> {
-    print!("{}", guests::build(repository)?);
+    let is_long = passed_on.contains(&LONG_OPTION);
+    let passed_on: Vec<&str> = passed_on.iter().copied().filter(|option| *option != LONG_OPTION).collect();
+    print!("{}", timed("guests", || guests::build(repository))?);
     // The end-to-end tests run the binary; no package may depend on it, so cargo would not build it for them.
-    let binary = repository.build_hermes(Profile::Dev)?;
+    let binary = timed("the binary", || repository.build_hermes(Profile::Dev))?;
 
     let notes = Notes::new()?;
     let nextest = has_nextest(repository);
@@ -221,7 +256,10 @@ fn test_with(
     } else {
         host.args(["test", "--workspace", "--no-fail-fast"]);
     }
-    host.args(passed_on).env("HERMES_BIN", binary);
+    host.args(&passed_on).env("HERMES_BIN", binary);
+    if is_long {
+        host.env(LONG, "1");
+    }
     let mut failures = Vec::new();
     let mut step = |name: &str, result: Result<()>| {
         if let Err(error) = result {
@@ -242,24 +280,27 @@ fn test_with(
         host.args(["--", "--skip", LANGUAGES, "--skip", MISTAKES]);
     }
     notes.take(&mut host);
-    step("host", must(host));
+    step("host", timed("the tests of the host", || must(host)));
+    if nextest {
+        print_slowest(repository);
+    }
 
     // Arguments select tests of the host, so they exclude the other steps.
     if passed_on.is_empty() {
         let mut draft = draft_host(repository);
         notes.take(&mut draft);
-        step("a host of the draft", must(draft));
+        step("a host of the draft", timed("a host of the draft", || must(draft)));
         if nextest {
             let mut examples = repository.cargo();
             examples.args(["test", "--workspace", "--doc", "--quiet"]);
-            step("examples in the documentation", must(examples));
+            step("examples in the documentation", timed("examples in the documentation", || must(examples)));
         }
         let mut native = repository.guests_cargo();
         repository.lint(&mut native);
         native.args(["test", "--workspace", "--no-fail-fast", "--quiet", "--manifest-path"]);
         native.arg(repository.guests_manifest()?);
         notes.take(&mut native);
-        step("guests", must(native));
+        step("guests", timed("the tests of the guests", || must(native)));
     }
 
     if let Err(error) = &sdks {
@@ -302,14 +343,14 @@ pub(crate) fn lint(repository: &Repository) -> Result<()> {
 /// `lint` and `test` in one build. Only the guests' components are linted in a build of their own: what the host includes is made
 /// by the compiler alone.
 pub(crate) fn check(repository: Repository, passed_on: &[&str]) -> Result<()> {
-    formatting(&repository)?;
-    print!("{}", guests::build(&repository)?);
-    must(components_clippy(&repository)?)?;
+    timed("formatting", || formatting(&repository))?;
+    print!("{}", timed("guests", || guests::build(&repository))?);
+    timed("lints of the components", || must(components_clippy(&repository)?))?;
     let repository = repository.linted();
     // What no test builds.
     let mut benchmarks = repository.cargo();
     benchmarks.args(["build", "--workspace", "--bench", "*"]);
-    must(benchmarks)?;
+    timed("the benchmarks, with their dependencies", || must(benchmarks))?;
     test(&repository, passed_on)
 }
 

@@ -31,7 +31,8 @@ const HELP: &str = "\
 usage: cargo xtask COMMAND
 
   demo          build Hermes and demonstrate it, without a key or a network
-  test [ARGS]   run all tests; the last line counts those that were left out for want of data, which are failures if
+  test [--long] [ARGS]
+                run all tests, with --long also long seeds and whole matrices; the last line counts those that were left out for want of data, which are failures if
                 HERMES_REQUIRE_TEST_DATA is set, as .ci/run does; ARGS go to cargo nextest, or to cargo test if nextest
                 is not installed; uses Python 3 and its package index, for the official SDKs that check requests
   languages [rust|python|javascript|c|go|kept …]

@@ -218,6 +218,7 @@ mod tests {
         hermes_models::codes::ALL,
         hermes_peer::codes::ALL,
         hermes_plugin_host::codes::ALL,
+        hermes_protocol::codes::ALL,
         hermes_store::session_codes::ALL,
         hermes_store::codes::ALL,
     ];

@@ -13,6 +13,7 @@ use hermes_lab::verify::{Trial, verify};
 use hermes_lab::{Contestant, Engine, FaultMode, Figures, Recording, StandIn, Terms};
 use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Runtime;
+use hermes_test_data::at_length;
 use serde_json::json;
 
 /// Selects only this engine; `None` if it is not staged.
@@ -314,8 +315,13 @@ fn lossless_finds_the_needles_of_a_recorded_session_again() {
     assert!(found.by_words >= 180 && found.text_by_words >= 75, "by three words: {found:?}");
 }
 
+/// The usual run has the first two.
 const FAULTS: [FaultMode; 5] =
-    [FaultMode::Down, FaultMode::Slow, FaultMode::Empty, FaultMode::Oversized, FaultMode::Hostile];
+    [FaultMode::Hostile, FaultMode::Down, FaultMode::Slow, FaultMode::Empty, FaultMode::Oversized];
+
+fn faults() -> impl Iterator<Item = FaultMode> {
+    FAULTS.into_iter().take(at_length(2, FAULTS.len()))
+}
 
 fn assert_prepared(figures: &Figures, least: u64) {
     let Figures { publications, prepared, .. } = *figures;
@@ -327,7 +333,7 @@ fn assert_prepared(figures: &Figures, least: u64) {
 fn no_fault_of_the_summariser_delays_lossless_or_loses_text() {
     let Some(plugins) = plugins("lossless") else { return };
     let shape = Shape { turns: 400, ..WIDE };
-    for mode in FAULTS {
+    for mode in faults() {
         let home = tempfile::tempdir().unwrap();
         let (checked, figures) = run_checked("lossless", &plugins, shape, mode, home.path());
         assert_prepared(&figures, 130);
@@ -341,7 +347,7 @@ fn no_fault_of_the_summariser_delays_lossless_or_loses_text() {
 #[test]
 fn no_fault_of_the_summariser_delays_the_compressor() {
     let Some(plugins) = plugins("compressor") else { return };
-    for mode in FAULTS {
+    for mode in faults() {
         let home = tempfile::tempdir().unwrap();
         let shape = Shape { turns: 330, ..WIDE };
         let (_, figures) = run_checked("compressor", &plugins, shape, mode, home.path());
@@ -363,8 +369,8 @@ fn the_compressor_prepares_its_views_in_time_in_small_windows_too() {
         (20, Shape { window: 100_000, lines: 120, ..small }),
         (10, Shape { lines: 145, ..small }),
     ];
-    for (least, shape) in shapes {
-        let hasty = [FaultMode::Sound, FaultMode::None].into_iter().chain(FAULTS).map(|mode| (mode, Pace::Hasty));
+    for (least, shape) in shapes.into_iter().take(at_length(2, shapes.len())) {
+        let hasty = [FaultMode::Sound, FaultMode::None].into_iter().chain(faults()).map(|mode| (mode, Pace::Hasty));
         let waits = [(FaultMode::Sound, Pace::Brisk), (FaultMode::Slow, Pace::Brisk), (FaultMode::Slow, Pace::Calm)];
         for (mode, pace) in hasty.chain(waits) {
             let home = tempfile::tempdir().unwrap();

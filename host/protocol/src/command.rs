@@ -314,3 +314,36 @@ impl CommandError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_a_refusal_with_a_cause_and_a_remedy() {
+        let question = QuestionId(1);
+        let message = MessageId(1);
+        let refusals = [
+            CommandError::Busy { command: "say".into(), busy_with: "say".into() },
+            CommandError::NothingRuns,
+            CommandError::EmptyMessage,
+            CommandError::NothingSaid { command: "branch".into() },
+            CommandError::UnknownMessage { message },
+            CommandError::NotTheUsers { message },
+            CommandError::UnknownQuestion { question },
+            CommandError::UnknownTask { task: 1 },
+            CommandError::AlreadyAnswered { question },
+            CommandError::QuestionWithdrawn { question },
+            CommandError::WrongAnswer { question },
+            CommandError::Closed,
+        ];
+        let mut diagnostics = Vec::new();
+        for refusal in refusals {
+            let problem = refusal.problem();
+            let code =
+                *codes::ALL.iter().find(|code| code.name() == problem.code).unwrap_or_else(|| panic!("{refusal:?}"));
+            diagnostics.push(Diagnostic { code, what: problem.what, why: problem.why, fix: problem.fix });
+        }
+        assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
+    }
+}

@@ -19,6 +19,14 @@ pub const REQUIRED: &str = "HERMES_REQUIRE_TEST_DATA";
 /// The variable with the file in which tests note what they leave out. `cargo xtask` sets it; [`LeftOut`] reads the file.
 pub const NOTES: &str = "HERMES_LEFT_OUT";
 
+/// The variable that lets long tests run at their full length. `cargo xtask test --long` sets it.
+pub const LONG: &str = "HERMES_LONG";
+
+/// How much a test does: `short` in the usual run, which gates each change, and `long` in the long one.
+pub fn at_length<T>(short: T, long: T) -> T {
+    if env::var_os(LONG).is_some() { long } else { short }
+}
+
 /// Reports data that a test cannot do without; the caller then returns. `what` completes "for want of", `why` says where the data
 /// was looked for and how to get it.
 ///

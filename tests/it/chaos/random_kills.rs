@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use hermes_test_data::at_length;
 use hermes_tests::oracle::assert_valid_request;
 use hermes_tests::wire::{last_user_text, trailing_results};
 use hermes_tests::{Call, Home, Reply, Server};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use crate::fixtures::journal::{assert_logged, texts};
 
 /// Default number of turns.
-const TURNS: usize = 200;
+const TURNS: (usize, usize) = (60, 200);
 
 /// Turns per session: enough to be resumed many times, without requests growing for ever.
 const TO_A_SESSION: usize = 40;
@@ -70,7 +71,8 @@ fn process(home: &Home, first: usize, turns: usize) -> hermes_tests::Running {
 
 #[test]
 fn killed_at_random_points_a_conversation_stays_whole() {
-    let turns = std::env::var("HERMES_KILLED_TURNS").map_or(TURNS, |count| count.parse().expect("a count of turns"));
+    let turns = std::env::var("HERMES_KILLED_TURNS")
+        .map_or(at_length(TURNS.0, TURNS.1), |count| count.parse().expect("a count of turns"));
     let mut dice = Dice(SEED);
     let kills: usize = (0..turns.div_ceil(TO_A_SESSION)).map(|_| kill_a_session(&mut dice)).sum();
     // A process runs at most four turns, and one in three is not killed.

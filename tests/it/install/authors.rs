@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hermes_test_data::at_length;
 use hermes_tests::Home;
 use serde_json::{Value, json};
 
@@ -97,7 +98,8 @@ impl Bench {
 fn a_new_plugin_of_every_kind_builds_passes_its_own_test_and_keeps_the_contract() {
     let home = Home::new();
     let bench = Bench::of(&home);
-    for kind in KINDS {
+    // Each one is built with its SDK by cargo. The long run has all of them.
+    for kind in KINDS.into_iter().take(at_length(2, KINDS.len())) {
         let project = format!("new-{kind}");
         let made = home.hermes(&["plugins", "new", &project, "--kind", kind]).run().success();
         assert!(made.stdout.contains("cargo build --release --target wasm32-wasip2"), "{made}");
