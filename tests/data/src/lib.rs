@@ -53,11 +53,15 @@ pub fn not_installed(program: &str) {
 /// When it cannot give them up, and when `act` panics.
 pub fn as_ordinary_user<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
-        let run = scope.spawn(|| {
+        let run = thread::Builder::new().spawn_scoped(scope, || {
             give_up_rights();
             act()
         });
-        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        match run.map(thread::ScopedJoinHandle::join) {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => panic!("the system starts no thread: {error}"),
+        }
     })
 }
 
