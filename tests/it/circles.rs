@@ -6,13 +6,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 /// The crates that have circles: how many, and how many files are in the largest one. Both numbers may only fall, and a new
 /// crate has none.
 const CIRCLES: &[(&str, usize, usize)] = &[];
+
+/// Paths to other files.
+static PATHS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(crate|super|self)((?:::\w+)+)").unwrap());
+/// Files of tests, and bindings, which are generated.
+static LEFT_OUT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(^|/)(tests?|testing|attack|invariants|bindings)(/|\.rs$)").unwrap());
 
 /// Files that use one another.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,11 +130,10 @@ fn reached<'a>(name: &str, uses: &BTreeMap<&str, BTreeMap<&'a str, String>>) -> 
 
 /// The files that a file names, each with a path that names it.
 fn uses<'a>(name: &str, text: &str, modules: &BTreeMap<Vec<&str>, &'a str>) -> BTreeMap<&'a str, String> {
-    let paths = Regex::new(r"\b(crate|super|self)((?:::\w+)+)").unwrap();
     let own = module(name);
     let without_tests = text.split("#[cfg(test)]").next().unwrap_or_default();
     let mut uses = BTreeMap::new();
-    for found in paths.captures_iter(without_tests) {
+    for found in PATHS.captures_iter(without_tests) {
         let base = match &found[1] {
             "crate" => &[],
             "super" => &own[..own.len().saturating_sub(1)],
@@ -160,9 +166,7 @@ fn find_crates(folder: &Path, name: &str, crates: &mut BTreeMap<String, Files>) 
             "src" => {
                 let files = crates.entry(name.to_owned()).or_default();
                 read(&path, "", files);
-                // The bindings are generated, and know nothing of the rule.
-                let left_out = Regex::new(r"(^|/)(tests?|testing|attack|invariants|bindings)(/|\.rs$)").unwrap();
-                files.retain(|file, _| !left_out.is_match(&format!("{name}/src/{file}")));
+                files.retain(|file, _| !LEFT_OUT.is_match(&format!("{name}/src/{file}")));
             }
             "target" => {}
             _ => find_crates(&path, &format!("{name}/{own}"), crates),
@@ -182,7 +186,7 @@ fn read(folder: &Path, within: &str, files: &mut Files) {
 }
 
 /// The entries of a folder with their names, without links and hidden ones.
-fn entries(folder: &Path) -> Vec<(std::path::PathBuf, String)> {
+fn entries(folder: &Path) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let named = entries.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()));
     named.filter(|(path, name)| !path.is_symlink() && !name.starts_with('.')).collect()
