@@ -8,6 +8,7 @@ mod arguments;
 mod background;
 mod child;
 pub(crate) mod limits;
+mod outcome;
 mod report;
 pub(crate) mod settings;
 pub(crate) mod tasks;

@@ -154,6 +154,8 @@ impl Diagnose for UnknownRule {
 mod tests {
     use std::io;
 
+    use hermes_diagnostic::Diagnostic;
+
     use super::*;
     use crate::approval::{ApprovalRules, RuleLists};
 

@@ -13,6 +13,7 @@ use crate::memory::MemoryCommand;
 use crate::plugins::command::PluginsCommand;
 use crate::session_arguments::{ModelArguments, SessionArguments};
 use crate::sessions::command::SessionsCommand;
+use crate::settings::ConfigCommand;
 use crate::skills::SkillsCommand;
 use crate::spending::UsageArguments;
 
@@ -222,38 +223,6 @@ pub(crate) struct PromptArguments {
     /// Print the prompt text instead of the table of layers
     #[arg(long, conflicts_with_all = ["json", "diff", "rebuild"])]
     pub(crate) text: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Print the path of config.yaml
-    Path,
-    /// Print the JSON Schema of config.yaml, for editors
-    Schema,
-    /// Print all settings in effect, with API keys hidden
-    Show {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print one value or section
-    Get {
-        /// The setting's key, such as model.default
-        key: String,
-    },
-    /// Change one value of config.yaml, or store a variable such as OPENAI_API_KEY in .env
-    Set {
-        /// The setting's key, such as model.default, or the variable's name
-        key: String,
-        /// The new value; `-` reads it from the first line of standard input, which keeps a secret out of the shell's history
-        #[arg(allow_hyphen_values = true)]
-        value: String,
-    },
-    /// Remove one value from config.yaml, so that its default holds again
-    Unset {
-        /// The setting's key, such as model.default
-        key: String,
-    },
 }
 
 impl SessionArguments {

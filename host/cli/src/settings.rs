@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
+use clap::Subcommand;
 use hermes_app::operations::{forget_variable, keep_variables};
 use hermes_app::{Home, ModelChoice, Setup};
 use hermes_config::{Config, Edit, nearest};
@@ -10,11 +11,43 @@ use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_models::Secret;
 use serde_json::Value;
 
-use crate::arguments::ConfigCommand;
 use crate::console::{Console, printed};
 use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::text;
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the path of config.yaml
+    Path,
+    /// Print the JSON Schema of config.yaml, for editors
+    Schema,
+    /// Print all settings in effect, with API keys hidden
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one value or section
+    Get {
+        /// The setting's key, such as model.default
+        key: String,
+    },
+    /// Change one value of config.yaml, or store a variable such as OPENAI_API_KEY in .env
+    Set {
+        /// The setting's key, such as model.default, or the variable's name
+        key: String,
+        /// The new value; `-` reads it from the first line of standard input, which keeps a secret out of the shell's history
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Remove one value from config.yaml, so that its default holds again
+    Unset {
+        /// The setting's key, such as model.default
+        key: String,
+    },
+}
 
 pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode, Failure> {
     // These also work with a broken file: they help to correct it.

@@ -1,6 +1,5 @@
 //! One delegated task: it waits for its turn, works in a session of its own, and ends with an outcome in any case.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use hermes_protocol::{Command, EventKind, TaskStatus, TurnEnd};
 use hermes_session_store::{Delegation, DelegationState};
 use tokio_util::sync::CancellationToken;
 
+use super::outcome::{INTERRUPTED, Outcome};
 use super::{Parent, ToolLimits, report};
 use crate::front::Front;
 use crate::host_source::Choice;
@@ -23,8 +23,6 @@ const PLATFORM: &str = "subagent";
 const SHOWN_GOAL: usize = 80;
 /// How long the session of a task may take to close.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Why a task that ran when its session was closed has no result.
-pub(super) const INTERRUPTED: &str = "Hermes ended while it ran";
 /// What follows the task in the message to the subagent.
 const INSTRUCTIONS: &str = "[You are a subagent: another agent delegated this task to you. You do not see its conversation, and nobody \
                             answers questions. Your last reply is all that the other agent gets. Say in it what you did and \
@@ -39,17 +37,6 @@ pub(super) struct Job {
     pub(super) limits: ToolLimits,
     pub(super) max_iterations: u32,
     pub(super) stop: CancellationToken,
-}
-
-/// What became of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) state: DelegationState,
-    pub(super) session: Option<SessionId>,
-    /// The answer or the summary, or why there is none.
-    pub(super) text: String,
-    /// Paths that its file tools changed.
-    pub(super) changed: Vec<PathBuf>,
 }
 
 /// How the work of a session ended.

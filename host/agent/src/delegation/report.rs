@@ -6,7 +6,7 @@ use hermes_conversation::{SessionId, tokens};
 use hermes_session_store::{Delegation, DelegationState};
 use serde::Serialize;
 
-use super::child::{INTERRUPTED, Outcome};
+use super::outcome::{INTERRUPTED, Outcome};
 use super::{DelegationSettings, Parent};
 use crate::kept_results;
 use crate::toolbox::result::result_limits;
