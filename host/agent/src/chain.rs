@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hermes_models::WindowSource;
 
-use crate::rest::ModelRests;
+use crate::cooldown::ModelCooldowns;
 use crate::served::ServedModel;
 
 /// The chosen model of a session, its fallbacks, and which of them serves now.
@@ -16,15 +16,15 @@ pub struct ModelChain {
     /// The windows that the providers named in this session; 0 for none.
     named: Vec<AtomicU32>,
     serving: AtomicUsize,
-    rests: Arc<ModelRests>,
+    cooldowns: Arc<ModelCooldowns>,
 }
 
 impl ModelChain {
-    /// The chosen model, then its fallbacks in order. Sessions that share `rests` do not repeat each other's failures.
-    pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, rests: Arc<ModelRests>) -> Self {
+    /// The chosen model, then its fallbacks in order. Sessions that share `cooldowns` do not repeat each other's failures.
+    pub fn new(chosen: ServedModel, fallbacks: Vec<ServedModel>, cooldowns: Arc<ModelCooldowns>) -> Self {
         let all: Vec<ServedModel> = std::iter::once(chosen).chain(fallbacks).collect();
         let named = all.iter().map(|_| AtomicU32::new(0)).collect();
-        Self { all, named, serving: AtomicUsize::new(0), rests }
+        Self { all, named, serving: AtomicUsize::new(0), cooldowns }
     }
 
     pub(crate) fn all(&self) -> &[ServedModel] {
@@ -35,8 +35,8 @@ impl ModelChain {
         self.all.len() == 1
     }
 
-    pub(crate) fn rests(&self) -> &ModelRests {
-        &self.rests
+    pub(crate) fn cooldowns(&self) -> &ModelCooldowns {
+        &self.cooldowns
     }
 
     /// The place of the model that serves now.
@@ -73,19 +73,19 @@ impl ModelChain {
         self.serving.store(model, Ordering::Relaxed);
     }
 
-    /// The first model that is not at rest; none if all are.
+    /// The first model that is not on cooldown; none if all are.
     pub(crate) fn first_ready(&self, now: Instant) -> Option<usize> {
         (0..self.all.len()).find(|model| self.is_ready(*model, now))
     }
 
-    /// The first model that is not in `tried`, preferably one that is not at rest.
+    /// The first model that is not in `tried`, preferably one that is not on cooldown.
     pub(crate) fn next_but(&self, tried: &[usize], now: Instant) -> Option<usize> {
         let others = || (0..self.all.len()).filter(|model| !tried.contains(model));
         others().find(|model| self.is_ready(*model, now)).or_else(|| others().next())
     }
 
     fn is_ready(&self, model: usize, now: Instant) -> bool {
-        self.rests.of(&self.all[model], now).is_none_or(|rest| rest.left(now).is_zero())
+        self.cooldowns.of(&self.all[model], now).is_none_or(|cooldown| cooldown.left(now).is_zero())
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     use hermes_models::{Logins, ModelError, connect};
 
     use hermes_conversation::Model;
-    use hermes_models::{RestId, Route};
+    use hermes_models::{CooldownId, Route};
 
     use super::*;
     use crate::serving::Attempts;
@@ -107,16 +107,16 @@ mod tests {
     fn chain(names: &[&str]) -> ModelChain {
         let mut models: Vec<ServedModel> = names.iter().map(|name| served(name)).collect();
         let chosen = models.remove(0);
-        let rests = hermes_models::Rests::new("/nonexistent/rests.json".into());
-        ModelChain::new(chosen, models, Arc::new(ModelRests::new(REST, rests)))
+        let cooldowns = hermes_models::Cooldowns::new("/nonexistent/rests.json".into());
+        ModelChain::new(chosen, models, Arc::new(ModelCooldowns::new(REST, cooldowns)))
     }
 
     fn served(name: &str) -> ServedModel {
         let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into())).unwrap();
         let model = Model { provider: "p".to_owned(), name: name.to_owned(), context_length: 8_000 };
         let (address, window_source) = (String::new(), WindowSource::Offline);
-        let rest = RestId::model(&Route { model: model.clone(), ..Route::offline() });
-        ServedModel { provider, model, address, window_source, overridden: None, rest }
+        let cooldown = CooldownId::model(&Route { model: model.clone(), ..Route::offline() });
+        ServedModel { provider, model, address, window_source, overridden: None, cooldown }
     }
 
     fn busy() -> ModelError {
@@ -128,7 +128,7 @@ mod tests {
         let chain = chain(&["a", "b", "c"]);
         let now = Instant::now();
         assert_eq!(chain.next_but(&[0], now), Some(1));
-        chain.rests().failed(&chain.all()[1], &busy(), now);
+        chain.cooldowns().failed(&chain.all()[1], &busy(), now);
         assert_eq!(chain.next_but(&[0], now), Some(2), "b rests");
         assert_eq!(chain.next_but(&[0, 2], now), Some(1), "better one at rest than none");
         assert_eq!(chain.next_but(&[0, 2, 1], now), None);
@@ -139,16 +139,16 @@ mod tests {
     fn the_first_model_is_ready_after_its_rest_or_an_answer() {
         let chain = chain(&["a", "b"]);
         let now = Instant::now();
-        chain.rests().failed(&chain.all()[0], &busy(), now);
+        chain.cooldowns().failed(&chain.all()[0], &busy(), now);
         assert_eq!(chain.first_ready(now), Some(1));
         assert_eq!(chain.first_ready(now + REST), Some(0));
         // It fails again.
-        chain.rests().failed(&chain.all()[0], &busy(), now + REST);
+        chain.cooldowns().failed(&chain.all()[0], &busy(), now + REST);
         assert_eq!(chain.first_ready(now + REST + REST), Some(1));
-        chain.rests().answered(&chain.all()[0]);
+        chain.cooldowns().answered(&chain.all()[0]);
         assert_eq!(chain.first_ready(now), Some(0));
-        chain.rests().failed(&chain.all()[0], &busy(), now);
-        chain.rests().failed(&chain.all()[1], &busy(), now);
+        chain.cooldowns().failed(&chain.all()[0], &busy(), now);
+        chain.cooldowns().failed(&chain.all()[1], &busy(), now);
         assert_eq!(chain.first_ready(now), None);
     }
 

@@ -14,7 +14,7 @@ use crate::journal::Journal;
 use crate::live::plugins::{RunningPlugins, surroundings};
 use crate::mcp::McpServers;
 use crate::offer::Offer;
-use crate::openings::unsaved;
+use crate::opening_comparison::unsaved;
 use crate::report::NoticeSender;
 use crate::skills::{SkillCatalog, SkillCommands};
 

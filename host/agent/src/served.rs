@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::Model;
-use hermes_models::{Provider, RestId, Route, WindowSource};
+use hermes_models::{CooldownId, Provider, Route, WindowSource};
 
 /// A model with the provider that serves it.
 #[derive(Clone)]
@@ -18,8 +18,8 @@ pub struct ServedModel {
     pub window_source: WindowSource,
     /// A smaller window that the provider named earlier, if the configuration overrides it.
     pub overridden: Option<u32>,
-    /// Names it among the models that rest.
-    pub rest: RestId,
+    /// Names it among the models on cooldown.
+    pub cooldown: CooldownId,
 }
 
 impl ServedModel {
@@ -31,7 +31,7 @@ impl ServedModel {
             address: route.address(),
             window_source: route.window_source,
             overridden: None,
-            rest: RestId::model(route),
+            cooldown: CooldownId::model(route),
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) async fn after_failure(
     }
     let now = Instant::now();
     let failed = chain.serving();
-    chain.rests().failed(chain.now(), &error, now);
+    chain.cooldowns().failed(chain.now(), &error, now);
     if attempts.is_last_round {
         return Err(error.into());
     }
@@ -89,7 +89,7 @@ fn unanswered(live: &Live, attempts: &mut Attempts, who: &str) -> AgentError {
     attempts.failed.swap_remove(0).1.into()
 }
 
-/// Chooses the model of a turn: the first that is not at rest after a failure.
+/// Chooses the model of a turn: the first that is not on cooldown after a failure.
 pub(crate) async fn turn_begins(host: &Host, live: &mut Live) -> Result<(), AgentError> {
     let chain = &host.chain;
     let now = Instant::now();
@@ -98,15 +98,20 @@ pub(crate) async fn turn_begins(host: &Host, live: &mut Live) -> Result<(), Agen
     let (old, new) = (&chain.all()[serving], &chain.all()[best]);
     let line = if best < serving {
         let failed = chain
-            .rests()
+            .cooldowns()
             .of(new, now)
-            .map(|rest| format!(", which failed {} ago: {}", shown(rest.since(now)), rest.cause()));
+            .map(|cooldown| format!(", which failed {} ago: {}", shown(cooldown.since(now)), cooldown.cause()));
         format!("asking {} again{}", new.label(), failed.unwrap_or_default())
     } else {
-        let rest = chain.rests().of(old, now).map(|rest| {
-            format!("{} failed and is asked again in {}: {}; ", old.label(), shown(rest.left(now)), rest.cause())
+        let cooldown = chain.cooldowns().of(old, now).map(|cooldown| {
+            format!(
+                "{} failed and is asked again in {}: {}; ",
+                old.label(),
+                shown(cooldown.left(now)),
+                cooldown.cause()
+            )
         });
-        format!("{}{} answers", rest.unwrap_or_default(), new.label())
+        format!("{}{} answers", cooldown.unwrap_or_default(), new.label())
     };
     live.front.feed.notice(line);
     serve(host, live, best).await
@@ -114,9 +119,9 @@ pub(crate) async fn turn_begins(host: &Host, live: &mut Live) -> Result<(), Agen
 
 /// The model that serves has answered.
 pub(crate) fn answered(host: &Host) {
-    // A single model never rests.
+    // A single model has no cooldown.
     if !host.chain.is_single() {
-        host.chain.rests().answered(host.chain.now());
+        host.chain.cooldowns().answered(host.chain.now());
     }
 }
 

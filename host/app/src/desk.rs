@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermes_agent::{AcceptedParts, Begin, Choice, CommandEnd, HostSource, Openings, SessionHandle, Sessions};
+use hermes_agent::{AcceptedParts, Begin, Choice, CommandEnd, HostSource, OpeningComparison, SessionHandle, Sessions};
 use hermes_conversation::SessionId;
 use hermes_diagnostic::Notice;
 use hermes_protocol::{Command, CommandError, Event, UserMessage};
@@ -187,9 +187,13 @@ impl Desk {
     /// # Errors
     ///
     /// When a plugin that the session needs is missing or broken.
-    pub async fn openings(&self, request: &SessionRequest, session: Option<&SessionId>) -> Result<Openings, AppError> {
+    pub async fn compare_openings(
+        &self,
+        request: &SessionRequest,
+        session: Option<&SessionId>,
+    ) -> Result<OpeningComparison, AppError> {
         let host = self.source(request)?.host_now()?;
-        Ok(hermes_agent::openings(&host, session, request.workspace.clone()).await?)
+        Ok(hermes_agent::compare_openings(&host, session, request.workspace.clone()).await?)
     }
 
     /// The store of the owner's sessions.

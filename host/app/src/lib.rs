@@ -7,6 +7,7 @@
 
 mod bundled;
 mod chain;
+mod cooldowns;
 mod desk;
 mod diagnosis;
 pub mod doctor;
@@ -21,7 +22,6 @@ mod plugins;
 mod probe;
 mod providers;
 mod reporter;
-mod resting;
 mod setup;
 pub mod skills;
 mod undelivered;

@@ -5,7 +5,7 @@ use hermes_conversation::characters::{is_reordering, is_tag};
 use hermes_plugin_host::{LimitSet, Permissions};
 
 use crate::console::Console;
-use crate::plugins::consent::sheet::{Sheet, Titles};
+use crate::plugins::consent::screen::{ConsentScreen, Titles};
 use crate::text::{self, columns};
 
 const LABELS: [&str; 6] = ["description", "unknown", "permissions", "dangerous", "in short", "-"];
@@ -15,7 +15,7 @@ const LABELS: [&str; 6] = ["description", "unknown", "permissions", "dangerous",
 pub fn consent(asked: &str, described: &str) {
     let asked: Permissions = serde_json::from_str(asked).unwrap_or_default();
     for width in [20, 36, 37, 80, 132] {
-        let mut sheet = Sheet::new(Console::plain(true), Some(width));
+        let mut sheet = ConsentScreen::new(Console::plain(true), Some(width));
         let margin = sheet.margin();
         sheet.row("description", described);
         sheet.list("unknown", &[described.to_owned(), described.chars().rev().collect()]);

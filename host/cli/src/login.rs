@@ -92,7 +92,7 @@ async fn steps(setup: &Setup, client: &LoginClient, browser: bool, console: Cons
         }
     };
     let logged_in = setup.logins.log_in(client, &mut show).await?;
-    setup.logins.rests().end_of_login(client.name());
+    setup.logins.cooldowns().end_of_login(client.name());
     if let Some(failure) = broken {
         return Err(failure);
     }

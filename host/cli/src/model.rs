@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{ListedModel, ModelError, Price, Prices, RestId, Route, Source, WindowSource, list_models};
+use hermes_models::{CooldownId, ListedModel, ModelError, Price, Prices, Route, Source, WindowSource, list_models};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -219,7 +219,7 @@ fn switch(setup: &Setup, model: &ChosenModel, provider: Option<&str>, console: C
     setup.own()?;
     edit.save()?;
     // Who chooses a model wants it to be asked.
-    setup.logins.rests().end(&RestId::model(&route));
+    setup.logins.cooldowns().end(&CooldownId::model(&route));
     report(&route, before.default.as_deref(), &removed, console);
     Ok(ExitCode::SUCCESS)
 }

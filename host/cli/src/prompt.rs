@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hermes_agent::Openings;
+use hermes_agent::OpeningComparison;
 use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
 use hermes_conversation::tokens;
 use hermes_models::{ToolNames, shown_tools};
@@ -37,7 +37,7 @@ pub(crate) async fn run(
     }
     let wanted = arguments.diff.as_deref().or(arguments.id.as_deref());
     let id = wanted.map(|id| store.resolve_session(id)).transpose()?;
-    let openings = desk.openings(&request, id.as_ref()).await?;
+    let openings = desk.compare_openings(&request, id.as_ref()).await?;
     for notice in &openings.notices {
         console.note(&wording::notice(notice));
     }
@@ -94,7 +94,7 @@ async fn rebuild(desk: &Desk, request: SessionRequest, id: &str, console: Consol
     Ok(ExitCode::SUCCESS)
 }
 
-fn difference(openings: &Openings, console: Console) -> Result<ExitCode, Failure> {
+fn difference(openings: &OpeningComparison, console: Console) -> Result<ExitCode, Failure> {
     let Some(stored) = &openings.stored else {
         let why = "the session has sent no requests yet";
         return Err(Failure::new(

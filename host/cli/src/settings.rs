@@ -171,7 +171,7 @@ fn forget(name: &str, console: Console) -> Result<ExitCode, Failure> {
 
 /// Lets a key be used at once that rests after the provider refused it: its account may have credit again.
 fn end_rest(setup: &Setup, value: &str, console: Console) {
-    if Secret::new(value).is_some_and(|key| setup.logins.rests().end_of_key(&key)) {
+    if Secret::new(value).is_some_and(|key| setup.logins.cooldowns().end_of_key(&key)) {
         console.note("this key rested after its provider refused it; it is used again");
     }
 }

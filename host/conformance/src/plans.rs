@@ -142,7 +142,7 @@ impl GrowingConversation<'_> {
         let proposed = self.session.call("propose", instance.propose(&request)).await;
         let Some(plan) = proposed.map_err(|failure| failure.to_string())? else { return Ok(()) };
         counts.plans += 1;
-        let ground = plan::Ground {
+        let ground = plan::ReferenceState {
             conversation: &conversation,
             view: &self.view,
             summaries: &self.summaries,

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::plan::{Ground, MOST_TEXT, parts_limit, verify};
+use crate::plan::{MOST_TEXT, ReferenceState, parts_limit, verify};
 use crate::{
     Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Part, Plan, Segment, Summary, ToolCall, View, render,
     validity,
@@ -44,7 +44,7 @@ pub fn plan(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let conversation = conversation(&mut bytes);
     let (view, summaries) = view_in_force(&mut bytes, &conversation);
-    let ground = Ground {
+    let ground = ReferenceState {
         conversation: &conversation,
         view: &view,
         summaries: &summaries,
@@ -101,7 +101,7 @@ fn reminding(draft: Draft) -> Draft {
 fn view_in_force(bytes: &mut Bytes<'_>, conversation: &Conversation) -> (View, HashMap<String, Summary>) {
     let (whole, none) = (View::default(), HashMap::new());
     let earlier = any_plan(bytes);
-    let ground = Ground { conversation, view: &whole, summaries: &none, limit: u32::MAX, must_shrink: false };
+    let ground = ReferenceState { conversation, view: &whole, summaries: &none, limit: u32::MAX, must_shrink: false };
     let Ok(view) = verify(&earlier, &ground) else { return (whole, none) };
     let summaries = view.summaries().map(|summary| (summary.key.clone(), summary.clone())).collect();
     (view, summaries)

@@ -67,7 +67,7 @@ impl Plan {
 }
 
 /// The state against which a plan is checked.
-pub struct Ground<'a> {
+pub struct ReferenceState<'a> {
     /// The log.
     pub conversation: &'a Conversation,
     /// The view in force.
@@ -190,7 +190,7 @@ impl Refusal {
 ///
 /// The limits of a plan are checked first, so that the work is linear in the conversation and the view in force, whatever
 /// the plan contains.
-pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
+pub fn verify(plan: &Plan, ground: &ReferenceState<'_>) -> Result<View, Refusal> {
     limits::check(plan, ground.conversation)?;
     let items = items(plan, ground)?;
     check_coverage(&items, ground.conversation)?;
@@ -202,7 +202,7 @@ pub fn verify(plan: &Plan, ground: &Ground<'_>) -> Result<View, Refusal> {
 }
 
 /// The most tokens of a view that fits and is small enough, whatever results with reminders it hides.
-pub fn room(ground: &Ground<'_>) -> u32 {
+pub fn room(ground: &ReferenceState<'_>) -> u32 {
     let smaller = match ground.must_shrink {
         true => ground.conversation.view_tokens(ground.view).saturating_sub(1),
         false => u32::MAX,
@@ -216,7 +216,7 @@ enum Standing<'a> {
     Shorter(&'a Excerpt),
 }
 
-fn standings<'a>(ground: &'a Ground<'_>) -> HashMap<MessageId, Standing<'a>> {
+fn standings<'a>(ground: &'a ReferenceState<'_>) -> HashMap<MessageId, Standing<'a>> {
     let conversation = ground.conversation;
     let mut standings = HashMap::new();
     for item in &ground.view.items {
@@ -237,7 +237,7 @@ fn standings<'a>(ground: &'a Ground<'_>) -> HashMap<MessageId, Standing<'a>> {
 }
 
 /// The items of a plan. The order is checked while they are made: no message, and so no text, comes twice.
-fn items(plan: &Plan, ground: &Ground<'_>) -> Result<Vec<Item>, Refusal> {
+fn items(plan: &Plan, ground: &ReferenceState<'_>) -> Result<Vec<Item>, Refusal> {
     let standings = standings(ground);
     let mut items = Vec::new();
     let mut keys = HashSet::new();
@@ -311,7 +311,7 @@ fn push_message(items: &mut Vec<Item>, conversation: &Conversation, id: MessageI
 const LONGEST_KEY: usize = 200;
 
 /// The summary as the view contains it: the known one, or the new one with its covers in few ranges.
-fn checked_summary(summary: &Summary, ground: &Ground<'_>) -> Result<Summary, Refusal> {
+fn checked_summary(summary: &Summary, ground: &ReferenceState<'_>) -> Result<Summary, Refusal> {
     if summary.key.is_empty() || summary.key.len() > LONGEST_KEY {
         return Err(Refusal::Key(shown_key(&summary.key)));
     }
@@ -427,7 +427,7 @@ fn check_last_user(items: &[Item], conversation: &Conversation) -> Result<(), Re
     if verbatim { Ok(()) } else { Err(Refusal::LastUser(last.id)) }
 }
 
-fn check_size(view: &View, ground: &Ground<'_>) -> Result<(), Refusal> {
+fn check_size(view: &View, ground: &ReferenceState<'_>) -> Result<(), Refusal> {
     let tokens = ground.conversation.view_tokens(view);
     if tokens > ground.limit {
         return Err(Refusal::TooLarge { tokens, limit: ground.limit });
@@ -455,7 +455,7 @@ mod tests {
         let rest = Segment::Keep(MessageRange::one(MessageId(8)));
         let plan = Plan { segments: vec![Segment::Summary(summary), rest], reason: String::new(), extra: Vec::new() };
         let (view, summaries) = (View::default(), HashMap::new());
-        let ground = |limit, must_shrink| Ground {
+        let ground = |limit, must_shrink| ReferenceState {
             conversation: &conversation,
             view: &view,
             summaries: &summaries,

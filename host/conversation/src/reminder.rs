@@ -224,8 +224,13 @@ mod tests {
         for limit in (900..conversation.view_tokens(&View::default())).step_by(10) {
             let (whole, none) = (View::default(), std::collections::HashMap::new());
             let plan = last_resort::plan(&conversation, &whole, &none, limit).unwrap();
-            let ground =
-                plan::Ground { conversation: &conversation, view: &whole, summaries: &none, limit, must_shrink: false };
+            let ground = plan::ReferenceState {
+                conversation: &conversation,
+                view: &whole,
+                summaries: &none,
+                limit,
+                must_shrink: false,
+            };
             plan::verify(&plan, &ground).unwrap_or_else(|refusal| panic!("at {limit}: {refusal}"));
             let Plan { segments, .. } = plan;
             assert!(segments.iter().any(|segment| matches!(segment, Segment::Summary(_))));

@@ -7,7 +7,7 @@ mod attack {
     use std::collections::HashMap;
     use std::time::{Duration, Instant};
 
-    use hermes_conversation::plan::{Ground, MOST_TEXT, parts_limit, verify};
+    use hermes_conversation::plan::{MOST_TEXT, ReferenceState, parts_limit, verify};
     use hermes_conversation::{
         Conversation, Draft, Excerpt, Item, MessageId, MessageRange, Plan, Refusal, Segment, Summary, ToolCall, View,
         closing, last_resort, render,
@@ -47,7 +47,7 @@ mod attack {
 
         fn verify(&self, segments: Vec<Segment>) -> Result<View, Refusal> {
             let plan = Plan { segments, reason: String::new(), extra: Vec::new() };
-            let ground = Ground {
+            let ground = ReferenceState {
                 conversation: &self.conversation,
                 view: &self.view,
                 summaries: &self.summaries,

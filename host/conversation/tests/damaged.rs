@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use hermes_conversation::plan::{Ground, verify};
+use hermes_conversation::plan::{ReferenceState, verify};
 use hermes_conversation::render::{Rendering, Repairs, render};
 use hermes_conversation::{
     Conversation, Draft, Excerpt, Item, Media, Message, MessageId, MessageRange, Part, Plan, Role, Segment, Shown,
@@ -77,8 +77,13 @@ fn view(messages: &[Message], segments: &[(u8, usize, usize)]) -> View {
     }
     let conversation = Conversation::new(messages.to_vec());
     let (whole, none) = (View::default(), HashMap::new());
-    let ground =
-        Ground { conversation: &conversation, view: &whole, summaries: &none, limit: u32::MAX, must_shrink: false };
+    let ground = ReferenceState {
+        conversation: &conversation,
+        view: &whole,
+        summaries: &none,
+        limit: u32::MAX,
+        must_shrink: false,
+    };
     verify(&plan(messages, segments), &ground).unwrap_or_default()
 }
 

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use hermes_conversation::picture::{Picture, Stretch, compare};
-use hermes_conversation::plan::{Ground, verify};
+use hermes_conversation::plan::{ReferenceState, verify};
 use hermes_conversation::{
     Conversation, Draft, Excerpt, MessageId, MessageRange, Plan, Segment, Summary, View, last_resort,
 };
@@ -50,7 +50,7 @@ fn plan(conversation: &Conversation, kinds: &[u8], cut: usize) -> Plan {
 fn adopt(conversation: &Conversation, view: &View, plan: &Plan) -> View {
     let known: HashMap<String, Summary> =
         view.summaries().map(|summary| (summary.key.clone(), summary.clone())).collect();
-    let ground = Ground { conversation, view, summaries: &known, limit: u32::MAX, must_shrink: false };
+    let ground = ReferenceState { conversation, view, summaries: &known, limit: u32::MAX, must_shrink: false };
     verify(plan, &ground).unwrap()
 }
 

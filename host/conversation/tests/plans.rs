@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use hermes_conversation::plan::{Ground, verify};
+use hermes_conversation::plan::{ReferenceState, verify};
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{
     Conversation, Draft, Excerpt, Item, Media, MessageId, MessageRange, Part, Plan, Refusal, Role, Segment, Summary,
@@ -130,7 +130,7 @@ proptest! {
     ) {
         let conversation = conversation(&turns);
         let (view, summaries) = (View::default(), HashMap::new());
-        let ground = Ground { conversation: &conversation, view: &view, summaries: &summaries, limit, must_shrink: true };
+        let ground = ReferenceState { conversation: &conversation, view: &view, summaries: &summaries, limit, must_shrink: true };
         if let Ok(accepted) = verify(&plan(&conversation, &segments), &ground) {
             assert_nothing_is_lost(&conversation, &accepted);
             prop_assert!(conversation.view_tokens(&accepted) <= limit);
@@ -148,7 +148,7 @@ proptest! {
             }
             let plan = last_resort::plan(&conversation, &view, &summaries, limit);
             let plan = plan.expect("the generator makes nothing that cannot be cut to fit");
-            let ground = Ground { conversation: &conversation, view: &view, summaries: &summaries, limit, must_shrink: false };
+            let ground = ReferenceState { conversation: &conversation, view: &view, summaries: &summaries, limit, must_shrink: false };
             view = verify(&plan, &ground).unwrap();
             summaries.extend(view.summaries().map(|summary| (summary.key.clone(), summary.clone())));
             assert_nothing_is_lost(&conversation, &view);
@@ -161,7 +161,7 @@ proptest! {
         let summaries = HashMap::new();
         let view = last_resort::plan(&short, &View::default(), &summaries, limit)
             .and_then(|plan| {
-                let ground = Ground { conversation: &short, view: &View::default(), summaries: &summaries, limit, must_shrink: false };
+                let ground = ReferenceState { conversation: &short, view: &View::default(), summaries: &summaries, limit, must_shrink: false };
                 verify(&plan, &ground).ok()
             })
             .unwrap_or_default();
@@ -185,7 +185,7 @@ proptest! {
         let short = conversation(&all[..all.len().div_ceil(2)]);
         let whole = conversation(&all);
         let (view, summaries) = (View::default(), HashMap::new());
-        let ground = |conversation| Ground {
+        let ground = |conversation| ReferenceState {
             conversation, view: &view, summaries: &summaries, limit: u32::MAX, must_shrink: true,
         };
         let plan = plan(&short, &segments);
@@ -231,8 +231,13 @@ fn small() -> Conversation {
 fn refusal(segments: Vec<Segment>) -> Refusal {
     let conversation = small();
     let (view, summaries) = (View::default(), HashMap::new());
-    let ground =
-        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
+    let ground = ReferenceState {
+        conversation: &conversation,
+        view: &view,
+        summaries: &summaries,
+        limit: 10_000,
+        must_shrink: true,
+    };
     verify(&Plan { segments, reason: String::new(), extra: Vec::new() }, &ground).unwrap_err()
 }
 
@@ -305,8 +310,13 @@ fn an_excerpt_replaces_words_or_arguments_and_nothing_else() {
         assert_eq!(refusal(segments(excerpt(None, arguments))).code(), "excerpt", "{arguments}");
     }
     let (view, summaries) = (View::default(), HashMap::new());
-    let ground =
-        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
+    let ground = ReferenceState {
+        conversation: &conversation,
+        view: &view,
+        summaries: &summaries,
+        limit: 10_000,
+        must_shrink: true,
+    };
     let plan = Plan { segments: segments(excerpt(None, "{}")), reason: String::new(), extra: Vec::new() };
     let shorter = render::render(&conversation, &verify(&plan, &ground).unwrap());
     let whole = render::render(&conversation, &View::default());
@@ -320,8 +330,13 @@ fn an_excerpt_replaces_words_or_arguments_and_nothing_else() {
 fn a_view_that_does_not_fit_the_window_is_refused() {
     let conversation = small();
     let (view, summaries) = (View::default(), HashMap::new());
-    let ground =
-        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 1, must_shrink: false };
+    let ground = ReferenceState {
+        conversation: &conversation,
+        view: &view,
+        summaries: &summaries,
+        limit: 1,
+        must_shrink: false,
+    };
     let plan = Plan { segments: vec![summary("a", 3, 12), keep(15, 18)], reason: String::new(), extra: Vec::new() };
     assert_eq!(verify(&plan, &ground).unwrap_err().code(), "too-large");
 }
@@ -336,8 +351,13 @@ fn a_key_means_one_text_for_ever() {
     };
     let summaries = HashMap::from([("a".to_owned(), known)]);
     let view = View::default();
-    let ground =
-        Ground { conversation: &conversation, view: &view, summaries: &summaries, limit: 10_000, must_shrink: true };
+    let ground = ReferenceState {
+        conversation: &conversation,
+        view: &view,
+        summaries: &summaries,
+        limit: 10_000,
+        must_shrink: true,
+    };
     let plan = |first| Plan { segments: vec![first, keep(15, 18)], reason: String::new(), extra: Vec::new() };
     assert_eq!(verify(&plan(summary("a", 3, 12)), &ground).unwrap_err().code(), "key-changed");
     let view = verify(&plan(Segment::KeepSummary("a".to_owned())), &ground).unwrap();
@@ -348,8 +368,13 @@ fn a_key_means_one_text_for_ever() {
 fn what_the_view_folded_can_be_restored_but_not_kept() {
     let conversation = small();
     let summaries = HashMap::new();
-    let ground =
-        |view| Ground { conversation: &conversation, view, summaries: &summaries, limit: 10_000, must_shrink: false };
+    let ground = |view| ReferenceState {
+        conversation: &conversation,
+        view,
+        summaries: &summaries,
+        limit: 10_000,
+        must_shrink: false,
+    };
     let plan = |segments| Plan { segments, reason: String::new(), extra: Vec::new() };
     let view = View::default();
     let folded = verify(&plan(vec![summary("a", 3, 12), keep(15, 18)]), &ground(&view)).unwrap();

@@ -397,8 +397,13 @@ impl<'a> Play<'a> {
         let limit = conversation.view_tokens(&target.view) / 2;
         let summaries = hermes_agent::compaction::CompactionTarget::summaries(target);
         let Some(made) = last_resort::plan(&conversation, &target.view, summaries, limit) else { return };
-        let ground =
-            plan::Ground { conversation: &conversation, view: &target.view, summaries, limit, must_shrink: false };
+        let ground = plan::ReferenceState {
+            conversation: &conversation,
+            view: &target.view,
+            summaries,
+            limit,
+            must_shrink: false,
+        };
         if let Ok(view) = plan::verify(&made, &ground) {
             bench.target.take_view(view);
             self.judge.rewound();

@@ -73,8 +73,8 @@ pub(crate) fn for_route(
 ) -> Result<Arc<dyn Authentication>, ModelError> {
     Ok(match &route.credential {
         Some(Credential::Login(name)) => logins.token(name),
-        Some(Credential::Key(key)) => Arc::new(fixed::FixedKeys::new(route, Some(key), read, logins.rests())?),
-        None => Arc::new(fixed::FixedKeys::new(route, None, read, logins.rests())?),
+        Some(Credential::Key(key)) => Arc::new(fixed::FixedKeys::new(route, Some(key), read, logins.cooldowns())?),
+        None => Arc::new(fixed::FixedKeys::new(route, None, read, logins.cooldowns())?),
     })
 }
 

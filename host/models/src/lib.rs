@@ -38,6 +38,7 @@ mod assembly;
 mod auth;
 mod breakpoints;
 mod client;
+mod cooldowns;
 mod diagnosis;
 mod embeddings;
 mod endpoint;
@@ -55,7 +56,6 @@ mod price;
 mod providers;
 mod reasoning;
 mod remote;
-mod rests;
 mod route;
 mod secret;
 mod style;
@@ -79,6 +79,7 @@ pub use auth::{
     OnStep, ReadKey, discover_login,
 };
 pub use breakpoints::{Breakpoints, Ttl, TtlChoice, UnknownTtl};
+pub use cooldowns::{Cooldown, CooldownId, Cooldowns};
 pub use diagnosis::codes;
 pub use embeddings::{Embedded, EmbeddingEndpoint};
 pub use endpoint::Persistence;
@@ -90,7 +91,6 @@ pub use prefix::{Place, Prefix, PrefixError, Rendered, System, left_out};
 pub use price::{Price, PriceFlaw, PriceRow, Prices, cost, prices_as_of, saved};
 pub use providers::{CustomFlaw, CustomProvider, KeyHeader, PROVIDERS, ProviderRow};
 pub use reasoning::{Echo, Effort, Thinking};
-pub use rests::{Rest, RestId, Rests};
 pub use route::{
     AddressFlaw, Auxiliary, AuxiliaryError, Credential, ResolveError, Route, Source, Wanted, WindowSource, resolve,
     resolve_auxiliary, resolve_embeddings,

@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use hermes_conversation::{Role, SessionId, Usage};
-use hermes_models::{Delta, Persistence, Provider, Request, RestId, Style, WindowSource};
+use hermes_models::{CooldownId, Delta, Persistence, Provider, Request, Style, WindowSource};
 use hermes_plugin_host::services::PromptMessage;
 use hermes_session_store::SessionStore;
 
 use super::*;
 use crate::clock::Clock;
+use crate::cooldowns::ModelCooldowns;
 use crate::feed::{Feed, FeedLimits, Subscription};
 use crate::report::NoticeSender;
-use crate::rest::ModelRests;
 
 /// What a scripted model does in one attempt.
 #[derive(Clone)]
@@ -119,15 +119,16 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
     let chosen = served(provider(session), model("big", 100_000));
-    let rests = ModelRests::new(Duration::ZERO, hermes_models::Rests::new("/nonexistent/rests.json".into()));
-    let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(rests)));
+    let cooldowns =
+        ModelCooldowns::new(Duration::ZERO, hermes_models::Cooldowns::new("/nonexistent/rests.json".into()));
+    let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(cooldowns)));
     let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }
 }
 
 fn served(provider: Arc<dyn Provider>, model: Model) -> ServedModel {
     let window_source = WindowSource::Family;
-    let rest = RestId::model(&hermes_models::Route::offline());
+    let rest = CooldownId::model(&hermes_models::Route::offline());
     ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None, rest }
 }
 

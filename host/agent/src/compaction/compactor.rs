@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_conversation::payoff::Payoff;
-use hermes_conversation::plan::{self, Ground};
+use hermes_conversation::plan::{self, ReferenceState};
 use hermes_conversation::{Conversation, Refusal, Usage, View};
 use hermes_diagnostic::{Action, Fix, Notice};
 use hermes_plugin_host::{
@@ -403,8 +403,8 @@ impl Compactor {
         target: &'g dyn CompactionTarget,
         conversation: &'g Conversation,
         must_shrink: bool,
-    ) -> Ground<'g> {
-        Ground {
+    ) -> ReferenceState<'g> {
+        ReferenceState {
             conversation,
             view: target.view(),
             summaries: target.summaries(),

@@ -190,7 +190,7 @@ async fn the_comparison_of_prompts_reads_nothing_in_the_folder_of_the_file() {
     let attacked = Attacked::with(PROMPT).await;
     std::fs::write(attacked.there().join("AGENTS.md"), "written by a stranger").unwrap();
     let host = crate::HostSource::host(&*attacked.process, &crate::Choice::default()).await.unwrap();
-    let openings = crate::openings(&host, Some(&attacked.session), attacked.here()).await.unwrap();
+    let openings = crate::compare_openings(&host, Some(&attacked.session), attacked.here()).await.unwrap();
     assert!(openings.stored.unwrap().prompt.text().contains(PROMPT));
     assert!(!openings.now.prompt.text().contains("written by a stranger"));
     assert!(attacked.process.store.session(&attacked.session).unwrap().imported);

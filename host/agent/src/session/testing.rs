@@ -29,6 +29,7 @@ use crate::auxiliary::AuxiliaryModels;
 use crate::chain::ModelChain;
 use crate::checkpoints::CheckpointSettings;
 use crate::clock::Clock;
+use crate::cooldowns::ModelCooldowns;
 use crate::delegation::settings::DelegationSettings;
 use crate::embedding::EmbeddingSource;
 use crate::ephemeral::Ephemeral;
@@ -36,7 +37,6 @@ use crate::feed::Subscription;
 use crate::host::{Host, PromptSettings, SearchSettings, Settings};
 use crate::host_source::{Choice, HostSource};
 use crate::plugin_set::PluginSet;
-use crate::rest::ModelRests;
 use crate::served::ServedModel;
 use crate::session::{Begin, SessionHandle, SessionRules};
 
@@ -521,10 +521,13 @@ impl HostSource for Process {
                     address: String::new(),
                     window_source: WindowSource::Family,
                     overridden: None,
-                    rest: hermes_models::RestId::model(&hermes_models::Route::offline()),
+                    cooldown: hermes_models::CooldownId::model(&hermes_models::Route::offline()),
                 },
                 Vec::new(),
-                Arc::new(ModelRests::new(Duration::ZERO, hermes_models::Rests::new("/nonexistent/rests.json".into()))),
+                Arc::new(ModelCooldowns::new(
+                    Duration::ZERO,
+                    hermes_models::Cooldowns::new("/nonexistent/rests.json".into()),
+                )),
             )),
             model,
             effort: choice.effort,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermes_agent::{Begin, ModelRests};
+use hermes_agent::{Begin, ModelCooldowns};
 use hermes_plugin_host::PluginHost;
 use hermes_store::{SessionStore, SqliteSessions, Store};
 
@@ -24,7 +24,7 @@ pub(super) struct Services {
     pub(super) sessions: Arc<dyn SessionStore>,
     pub(super) plugins: PluginHost,
     /// How long models that failed are left alone.
-    pub(super) rests: Arc<ModelRests>,
+    pub(super) cooldowns: Arc<ModelCooldowns>,
     pub(super) reporter: Arc<dyn Reporter>,
     /// The plugins under development that the user knows of.
     pub(super) told: Mutex<BTreeSet<String>>,
@@ -44,7 +44,7 @@ impl Services {
             sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             plugins: PluginHost::new(Arc::new(setup.runtime()), BUNDLED, setup.home.plugins()),
-            rests: Arc::new(ModelRests::new(cooldown, setup.logins.rests().clone())),
+            cooldowns: Arc::new(ModelCooldowns::new(cooldown, setup.logins.cooldowns().clone())),
             told: Mutex::default(),
             chosen: Mutex::default(),
             setup,

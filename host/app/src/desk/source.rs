@@ -173,7 +173,7 @@ impl SessionSource {
             store: Arc::clone(&self.services.sessions),
             plugins: Box::new(selected),
             model: chosen.served.model.clone(),
-            chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.services.rests))),
+            chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.services.cooldowns))),
             effort,
             engine: selection.engine.clone(),
             settings,

@@ -1,6 +1,6 @@
 //! The consent screen: what a plugin is and which permissions it requests, and the questions about it.
 
-pub(crate) mod sheet;
+pub(crate) mod screen;
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -12,7 +12,7 @@ use hermes_install::InstallError;
 use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
 use hermes_runtime::{Effect, Tool};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
-use sheet::{Sheet, Titles};
+use screen::{ConsentScreen, Titles};
 
 use super::{handover, variables};
 use crate::console::Console;
@@ -316,18 +316,18 @@ impl Console {
     }
 
     /// A sheet for standard error.
-    pub(crate) fn sheet(self) -> Sheet {
+    pub(crate) fn sheet(self) -> ConsentScreen {
         /// Columns of a terminal that does not know its size.
         const USUAL: usize = 80;
         let columns = io::stderr().is_terminal().then(|| {
             let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
             if size == 0 { USUAL } else { size }
         });
-        Sheet::new(self, columns)
+        ConsentScreen::new(self, columns)
     }
 
     /// Writes a sheet to standard error.
-    pub(crate) fn lines(self, sheet: Sheet) {
+    pub(crate) fn lines(self, sheet: ConsentScreen) {
         let mut text = sheet.lines().join("\n");
         text.push('\n');
         // A closed standard error cannot be reported anywhere.

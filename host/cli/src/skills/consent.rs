@@ -13,7 +13,7 @@ use super::listing::{declared, guessed};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::plugins::consent::ask;
-use crate::plugins::consent::sheet::Sheet;
+use crate::plugins::consent::screen::ConsentScreen;
 use crate::text;
 
 /// Most files, and most changes, that are listed. The number of all of them is above the list.
@@ -39,7 +39,7 @@ impl Terminal {
 }
 
 /// Adds a title and rows that only describe; the last ones as a number.
-fn listed(sheet: &mut Sheet, label: &str, title: &str, rows: impl ExactSizeIterator<Item = String>) {
+fn listed(sheet: &mut ConsentScreen, label: &str, title: &str, rows: impl ExactSizeIterator<Item = String>) {
     let more = rows.len().saturating_sub(MOST_LISTED);
     sheet.row(label, title);
     rows.take(MOST_LISTED).for_each(|row| sheet.row("-", &row));
@@ -49,7 +49,7 @@ fn listed(sheet: &mut Sheet, label: &str, title: &str, rows: impl ExactSizeItera
 }
 
 /// Adds a title and numbered rows that are a warning; the last ones as a number.
-fn warned(sheet: &mut Sheet, label: &str, none: &str, title: &str, rows: &[String]) {
+fn warned(sheet: &mut ConsentScreen, label: &str, none: &str, title: &str, rows: &[String]) {
     if rows.is_empty() {
         return sheet.row(label, none);
     }

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 
 use super::{Authentication, Authorized, ReadKey};
-use crate::{ModelError, RestId, Rests, Route, Secret, providers::KeyHeader, providers::ProviderRow};
+use crate::{CooldownId, Cooldowns, ModelError, Route, Secret, providers::KeyHeader, providers::ProviderRow};
 
 /// The keys of a route, in the headers that the provider reads; or no key at all.
 pub(super) struct FixedKeys {
     state: Mutex<Ring>,
     /// Until when a key is not used, after the server refused it.
-    rests: Rests,
+    cooldowns: Cooldowns,
     route: Route,
     /// Reads the keys where they were configured.
     read: Option<ReadKey>,
@@ -31,23 +31,23 @@ struct Ring {
 struct Key {
     authorized: Authorized,
     /// None if there is no key.
-    id: Option<RestId>,
+    id: Option<CooldownId>,
 }
 
 impl Key {
-    /// How long it still rests.
-    fn left(&self, rests: &Rests, now: Instant) -> Duration {
-        self.id.as_ref().map(|id| rests.left(id, now)).unwrap_or_default()
+    /// How long it still cooldowns.
+    fn left(&self, cooldowns: &Cooldowns, now: Instant) -> Duration {
+        self.id.as_ref().map(|id| cooldowns.left(id, now)).unwrap_or_default()
     }
 }
 
 impl Ring {
     /// The key of the next request: the first that is ready, else the one that will be ready first.
-    fn current(&self, rests: &Rests, now: Instant) -> &Key {
-        // A single key is used whether it rests or not.
+    fn current(&self, cooldowns: &Cooldowns, now: Instant) -> &Key {
+        // A single key is used whether it cooldowns or not.
         let [key] = self.keys.as_slice() else {
             // Of several that are ready, this is the first.
-            return self.keys.iter().min_by_key(|key| key.left(rests, now)).expect("a ring has a key");
+            return self.keys.iter().min_by_key(|key| key.left(cooldowns, now)).expect("a ring has a key");
         };
         key
     }
@@ -70,13 +70,13 @@ impl FixedKeys {
         route: &Route,
         given: Option<&Secret>,
         read: Option<ReadKey>,
-        rests: &Rests,
+        cooldowns: &Cooldowns,
     ) -> Result<Self, ModelError> {
         let secrets = given.map(Secret::parts).unwrap_or_default();
         let mut ring = Ring { keys: keys(route, &secrets)?, known: Vec::new() };
         ring.learn(&secrets);
-        let (rests, remedy) = (rests.clone(), route.key_remedy());
-        Ok(Self { state: Mutex::new(ring), rests, route: route.clone(), read, remedy })
+        let (cooldowns, remedy) = (cooldowns.clone(), route.key_remedy());
+        Ok(Self { state: Mutex::new(ring), cooldowns, route: route.clone(), read, remedy })
     }
 
     fn ring(&self) -> std::sync::MutexGuard<'_, Ring> {
@@ -86,7 +86,7 @@ impl FixedKeys {
 
 fn keys(route: &Route, secrets: &[Secret]) -> Result<Vec<Key>, ModelError> {
     let address = route.address();
-    let id = |secret: Option<&Secret>| secret.map(|secret| RestId::key(secret, &address));
+    let id = |secret: Option<&Secret>| secret.map(|secret| CooldownId::key(secret, &address));
     let key = |secret| Ok(Key { authorized: authorized(route, secret)?, id: id(secret) });
     if secrets.is_empty() {
         return Ok(vec![key(None)?]);
@@ -127,14 +127,14 @@ fn sensitive(text: &str) -> Result<HeaderValue, ModelError> {
 /// The shortest rest of a key.
 const LEAST_REST: Duration = Duration::from_secs(1);
 
-/// How long a key rests after an answer with this status, if the server names no wait.
+/// How long a key cooldowns after an answer with this status, if the server names no wait.
 pub(crate) fn cooldown(status: u16) -> Duration {
     const REFUSED: Duration = Duration::from_secs(300);
     const SPENT: Duration = Duration::from_secs(3600);
     if status == 401 { REFUSED } else { SPENT }
 }
 
-/// How long a key rests after an error; none if another key would fail in the same way.
+/// How long a key cooldowns after an error; none if another key would fail in the same way.
 fn rest_after(error: &ModelError) -> Option<Duration> {
     match error {
         ModelError::Auth { status, .. } | ModelError::Billing { status, .. } => Some(cooldown(*status)),
@@ -146,7 +146,7 @@ fn rest_after(error: &ModelError) -> Option<Duration> {
 #[async_trait]
 impl Authentication for FixedKeys {
     async fn authorize(&self) -> Result<Authorized, ModelError> {
-        Ok(self.ring().current(&self.rests, Instant::now()).authorized.clone())
+        Ok(self.ring().current(&self.cooldowns, Instant::now()).authorized.clone())
     }
 
     async fn refused(&self, authorized: &Authorized) -> Result<bool, ModelError> {
@@ -156,7 +156,7 @@ impl Authentication for FixedKeys {
         let mut ring = self.ring();
         ring.learn(&secrets);
         ring.keys = renewed;
-        // If the refused key is still there, it rests before the others are used.
+        // If the refused key is still there, it cooldowns before the others are used.
         Ok(ring.position(authorized).is_none())
     }
 
@@ -167,8 +167,8 @@ impl Authentication for FixedKeys {
         let ring = self.ring();
         let count = ring.keys.len();
         let at = ring.position(authorized).filter(|_| count > 1)?;
-        self.rests.begin(ring.keys[at].id.as_ref()?, length, 1, &error.to_string(), now);
-        let next = ring.keys.iter().position(|key| key.left(&self.rests, now).is_zero())?;
+        self.cooldowns.begin(ring.keys[at].id.as_ref()?, length, 1, &error.to_string(), now);
+        let next = ring.keys.iter().position(|key| key.left(&self.cooldowns, now).is_zero())?;
         Some(format!("key {} of {count} rests for {}, and key {} is used", at + 1, in_words(length), next + 1))
     }
 

@@ -24,7 +24,7 @@ use super::{
     refresh::{self, Refusal},
     resource,
 };
-use crate::{ModelError, Rests, Secret};
+use crate::{Cooldowns, ModelError, Secret};
 
 /// A token is refreshed this many seconds before it expires, so that it does not expire on its way; at most a quarter of
 /// its life.
@@ -34,7 +34,7 @@ pub(super) const LONGEST_LOCK: Duration = Duration::from_secs(60);
 /// How many former secrets are remembered to be scrubbed from texts.
 const MOST_SEEN: usize = 64;
 
-/// The logins of a home, by name, and the rests of its keys. Clones share their tokens.
+/// The logins of a home, by name, and the cooldowns of its keys. Clones share their tokens.
 #[derive(Clone)]
 pub struct Logins {
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Shared {
     file: AuthFile,
     now: fn() -> SystemTime,
     tokens: Mutex<HashMap<String, Arc<Token>>>,
-    rests: Rests,
+    cooldowns: Cooldowns,
 }
 
 impl fmt::Debug for Logins {
@@ -56,14 +56,14 @@ impl fmt::Debug for Logins {
 impl Logins {
     /// The logins in a file, which is read when a request first needs one of them.
     pub fn new(file: PathBuf) -> Self {
-        let rests = Rests::new(file.with_file_name("rests.json"));
-        let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default(), rests };
+        let cooldowns = Cooldowns::new(file.with_file_name("rests.json"));
+        let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default(), cooldowns };
         Self { shared: Arc::new(shared) }
     }
 
     /// The keys and models of the home that are left alone after they failed.
-    pub fn rests(&self) -> &Rests {
-        &self.shared.rests
+    pub fn cooldowns(&self) -> &Cooldowns {
+        &self.shared.cooldowns
     }
 
     /// The state of each login in the file, as far as it is known without the login's server. The file is only read.

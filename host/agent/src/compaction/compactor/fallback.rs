@@ -1,7 +1,7 @@
 //! The host's own plans, for a window in which the engine made no room.
 
 use hermes_conversation::last_resort;
-use hermes_conversation::plan::{self, Ground};
+use hermes_conversation::plan::{self, ReferenceState};
 
 use super::{Compacted, Compactor, RELIEVED};
 use crate::compaction::target::CompactionTarget;
@@ -49,7 +49,7 @@ impl Compactor {
         let Some(plan) = plan else { return Ok(false) };
         let verified = {
             let conversation = target.conversation();
-            let ground = Ground {
+            let ground = ReferenceState {
                 conversation: &conversation,
                 view: target.view(),
                 summaries: target.summaries(),

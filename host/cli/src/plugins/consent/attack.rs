@@ -7,8 +7,8 @@ use crate::invariants::in_its_column;
 const TITLES: Titles<'static> = Titles { none: "none", some: "requested by the plugin" };
 const ROWS: usize = 24;
 
-fn sheet(columns: usize) -> Sheet {
-    Sheet::new(Console::plain(true), Some(columns))
+fn sheet(columns: usize) -> ConsentScreen {
+    ConsentScreen::new(Console::plain(true), Some(columns))
 }
 
 fn permissions(json: &serde_json::Value) -> Permissions {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use hermes_conversation::plan::{Ground as Judged, verify};
+use hermes_conversation::plan::{ReferenceState as Judged, verify};
 use hermes_conversation::{
     self as host, Conversation, Draft as Said, Item, MessageId, View, last_resort, render, tokens, validity,
 };

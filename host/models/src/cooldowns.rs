@@ -1,7 +1,7 @@
 //! How long keys and models are left alone after they failed, for all processes of a home.
 //!
 //! The file holds no key, only a digest of one. It is a hint: without it, or if it is damaged, a key or a model is asked again
-//! and refused again. A clock that is set back ends a rest instead of making it longer.
+//! and refused again. A clock that is set back ends a cooldown instead of making it longer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -19,13 +19,13 @@ use crate::{Credential, Route, Secret, failure::one_line};
 
 /// The most bytes of the file.
 const LARGEST: u64 = 256 << 10;
-/// The most rests that are kept; those that ended first go first.
+/// The most cooldowns that are kept; those that ended first go first.
 const MOST: usize = 256;
 /// The most characters of a cause.
 const LONGEST_CAUSE: usize = 300;
 /// A shorter cooldown is not stored: it ends before another process would read it.
 const LEAST_KEPT: Duration = Duration::from_secs(5);
-/// How long failures in a row are remembered after a rest, in milliseconds.
+/// How long failures in a row are remembered after a cooldown, in milliseconds.
 const REMEMBERED: u64 = 24 * 3600 * 1000;
 /// How long to wait for another process that writes the file.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -35,9 +35,9 @@ const DIGEST: usize = 9;
 /// What rests: a key at an address, or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RestId(String);
+pub struct CooldownId(String);
 
-impl RestId {
+impl CooldownId {
     /// A key at an address.
     pub fn key(key: &Secret, address: &str) -> Self {
         Self(format!("key {} {address}", digest(key)))
@@ -66,18 +66,18 @@ fn digest(key: &Secret) -> String {
     URL_SAFE_NO_PAD.encode(&digest[..DIGEST])
 }
 
-/// The rest of a key or a model.
+/// The cooldown of a key or a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rest {
+pub struct Cooldown {
     began: Instant,
     until: Instant,
     failures: u32,
     cause: String,
-    /// As the file has it; none for a rest that only this process knows.
+    /// As the file has it; none for a cooldown that only this process knows.
     kept: Option<Entry>,
 }
 
-impl Rest {
+impl Cooldown {
     /// How long ago it began.
     pub fn since(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.began)
@@ -99,7 +99,7 @@ impl Rest {
     }
 }
 
-/// A rest in the file. Times are Unix times in milliseconds.
+/// A cooldown in the file. Times are Unix times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     began: u64,
@@ -109,14 +109,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// The rest at this moment; none if the clock was set back to before it began, or if it is long over.
-    fn rest(&self, wall: u64, now: Instant) -> Option<Rest> {
+    /// The cooldown at this moment; none if the clock was set back to before it began, or if it is long over.
+    fn cooldown(&self, wall: u64, now: Instant) -> Option<Cooldown> {
         let since = Duration::from_millis(wall.checked_sub(self.began)?);
         if self.until < self.began || self.is_forgotten(wall) {
             return None;
         }
         let left = Duration::from_millis(self.until.saturating_sub(wall));
-        Some(Rest {
+        Some(Cooldown {
             began: now.checked_sub(since).unwrap_or(now),
             until: now.checked_add(left)?,
             failures: self.failures,
@@ -132,12 +132,14 @@ impl Entry {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Document {
-    rests: BTreeMap<RestId, Entry>,
+    // Files of earlier builds have this name.
+    #[serde(rename = "rests")]
+    cooldowns: BTreeMap<CooldownId, Entry>,
 }
 
-/// The keys and models that rest. Clones share them, and processes with the same file do.
+/// The keys and models on cooldown. Clones share them, and processes with the same file do.
 #[derive(Debug, Clone)]
-pub struct Rests(Arc<Inner>);
+pub struct Cooldowns(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -148,7 +150,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    rests: HashMap<RestId, Rest>,
+    cooldowns: HashMap<CooldownId, Cooldown>,
     /// The file when it was last read or written.
     seen: Option<Seen>,
 }
@@ -167,8 +169,8 @@ impl Seen {
     }
 }
 
-impl Rests {
-    /// The rests in a file, which is read when the first one is asked for, and again when it has changed.
+impl Cooldowns {
+    /// The cooldowns in a file, which is read when the first one is asked for, and again when it has changed.
     pub fn new(file: PathBuf) -> Self {
         Self::waiting(file, PATIENCE)
     }
@@ -183,18 +185,18 @@ impl Rests {
         &self.0.file
     }
 
-    /// The last rest of a key or model, which may be over.
-    pub fn of(&self, id: &RestId, now: Instant) -> Option<Rest> {
-        self.current(now).rests.get(id).cloned()
+    /// The last cooldown of a key or model, which may be over.
+    pub fn of(&self, id: &CooldownId, now: Instant) -> Option<Cooldown> {
+        self.current(now).cooldowns.get(id).cloned()
     }
 
-    /// How long a key or model still rests.
-    pub fn left(&self, id: &RestId, now: Instant) -> Duration {
-        self.of(id, now).map(|rest| rest.left(now)).unwrap_or_default()
+    /// How long a key or model stays on cooldown.
+    pub fn left(&self, id: &CooldownId, now: Instant) -> Duration {
+        self.of(id, now).map(|cooldown| cooldown.left(now)).unwrap_or_default()
     }
 
-    /// Lets a key or model rest.
-    pub fn begin(&self, id: &RestId, length: Duration, failures: u32, cause: &str, now: Instant) {
+    /// Puts a key or model on cooldown.
+    pub fn begin(&self, id: &CooldownId, length: Duration, failures: u32, cause: &str, now: Instant) {
         let cause: String = one_line(cause).chars().take(LONGEST_CAUSE).collect();
         let Some(until) = now.checked_add(length) else { return };
         let wall = wall();
@@ -202,48 +204,48 @@ impl Rests {
         let entry = Entry { began: wall, until: wall.saturating_add(millis), failures, cause: cause.clone() };
         let mut state = self.current(now);
         let is_kept = length >= LEAST_KEPT
-            && self.change(&mut state, now, |rests| {
-                rests.insert(id.clone(), entry.clone());
+            && self.change(&mut state, now, |cooldowns| {
+                cooldowns.insert(id.clone(), entry.clone());
             });
         let kept = is_kept.then_some(entry);
-        state.rests.insert(id.clone(), Rest { began: now, until, failures, cause, kept });
+        state.cooldowns.insert(id.clone(), Cooldown { began: now, until, failures, cause, kept });
     }
 
-    /// Ends the rest of a key or model, with its failures in a row.
-    pub fn end(&self, id: &RestId) {
+    /// Ends the cooldown of a key or model, with its failures in a row.
+    pub fn end(&self, id: &CooldownId) {
         self.end_all(|other| other == id);
     }
 
-    /// Ends the rests of a key, or of several with commas between them, and of the models that are asked with it. Returns
+    /// Ends the cooldowns of a key, or of several with commas between them, and of the models that are asked with it. Returns
     /// whether one rested.
     pub fn end_of_key(&self, key: &Secret) -> bool {
         let digests: Vec<String> = key.parts().iter().map(digest).collect();
         self.end_all(|id| id.has_key(&digests))
     }
 
-    /// Ends the rests of the models that are asked with a login. Returns whether one rested.
+    /// Ends the cooldowns of the models that are asked with a login. Returns whether one was on cooldown.
     pub fn end_of_login(&self, name: &str) -> bool {
         self.end_all(|id| id.has_key(&[format!("login:{name}")]))
     }
 
-    fn end_all(&self, ends: impl Fn(&RestId) -> bool) -> bool {
+    fn end_all(&self, ends: impl Fn(&CooldownId) -> bool) -> bool {
         let now = Instant::now();
         let mut state = self.current(now);
-        let ended: Vec<RestId> = state.rests.keys().filter(|id| ends(id)).cloned().collect();
+        let ended: Vec<CooldownId> = state.cooldowns.keys().filter(|id| ends(id)).cloned().collect();
         let (mut rested, mut is_kept) = (false, false);
         for id in &ended {
-            if let Some(rest) = state.rests.remove(id) {
-                rested |= !rest.left(now).is_zero();
-                is_kept |= rest.kept.is_some();
+            if let Some(cooldown) = state.cooldowns.remove(id) {
+                rested |= !cooldown.left(now).is_zero();
+                is_kept |= cooldown.kept.is_some();
             }
         }
         if is_kept {
-            self.change(&mut state, now, |rests| rests.retain(|id, _| !ended.contains(id)));
+            self.change(&mut state, now, |cooldowns| cooldowns.retain(|id, _| !ended.contains(id)));
         }
         rested
     }
 
-    /// The rests, with what other processes have written meanwhile.
+    /// The cooldowns, with what other processes have written meanwhile.
     fn current(&self, now: Instant) -> MutexGuard<'_, State> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = Seen::of(&self.0.file);
@@ -251,7 +253,7 @@ impl Rests {
             state.seen = seen;
             let document = if seen.is_some() { self.read() } else { Some(Document::default()) };
             if let Some(document) = document {
-                take_over(&mut state.rests, &document, now);
+                take_over(&mut state.cooldowns, &document, now);
             }
         }
         state
@@ -277,18 +279,18 @@ impl Rests {
 
     /// Changes the file, one process at a time. Returns whether the change is in it. Without it, other processes ask a key or
     /// model once more, which is worth no error.
-    fn change(&self, state: &mut State, now: Instant, change: impl FnOnce(&mut BTreeMap<RestId, Entry>)) -> bool {
+    fn change(&self, state: &mut State, now: Instant, change: impl FnOnce(&mut BTreeMap<CooldownId, Entry>)) -> bool {
         let file = &self.0.file;
         let changed = open_file(&file.with_extension("json.lock")).and_then(|lock| {
             if !lock_within(&lock, self.0.patience)? {
                 return Err(ErrorKind::TimedOut.into());
             }
             let mut document = self.read().unwrap_or_default();
-            change(&mut document.rests);
-            prune(&mut document.rests, wall());
+            change(&mut document.cooldowns);
+            prune(&mut document.cooldowns, wall());
             write_atomically(file, &serde_json::to_vec_pretty(&document)?)?;
             state.seen = Seen::of(file);
-            take_over(&mut state.rests, &document, now);
+            take_over(&mut state.cooldowns, &document, now);
             Ok(())
         });
         changed
@@ -299,23 +301,23 @@ impl Rests {
     }
 }
 
-/// Adopts what the file says. Rests that this process has from the file keep their moments, whatever the clock says now.
-fn take_over(rests: &mut HashMap<RestId, Rest>, document: &Document, now: Instant) {
-    rests.retain(|id, rest| rest.kept.is_none() || rest.kept.as_ref() == document.rests.get(id));
+/// Adopts what the file says. Cooldowns that this process has from the file keep their moments, whatever the clock says now.
+fn take_over(cooldowns: &mut HashMap<CooldownId, Cooldown>, document: &Document, now: Instant) {
+    cooldowns.retain(|id, cooldown| cooldown.kept.is_none() || cooldown.kept.as_ref() == document.cooldowns.get(id));
     let wall = wall();
-    for (id, entry) in &document.rests {
-        let known = rests.get(id).is_some_and(|rest| rest.kept.as_ref() == Some(entry));
-        if !known && let Some(rest) = entry.rest(wall, now) {
-            rests.insert(id.clone(), rest);
+    for (id, entry) in &document.cooldowns {
+        let known = cooldowns.get(id).is_some_and(|cooldown| cooldown.kept.as_ref() == Some(entry));
+        if !known && let Some(cooldown) = entry.cooldown(wall, now) {
+            cooldowns.insert(id.clone(), cooldown);
         }
     }
 }
 
-fn prune(rests: &mut BTreeMap<RestId, Entry>, wall: u64) {
-    rests.retain(|_, entry| !entry.is_forgotten(wall));
-    while rests.len() > MOST {
-        let first = rests.iter().min_by_key(|(_, entry)| entry.until).map(|(id, _)| id.clone());
-        first.and_then(|id| rests.remove(&id));
+fn prune(cooldowns: &mut BTreeMap<CooldownId, Entry>, wall: u64) {
+    cooldowns.retain(|_, entry| !entry.is_forgotten(wall));
+    while cooldowns.len() > MOST {
+        let first = cooldowns.iter().min_by_key(|(_, entry)| entry.until).map(|(id, _)| id.clone());
+        first.and_then(|id| cooldowns.remove(&id));
     }
 }
 
@@ -335,14 +337,14 @@ mod tests {
         Secret::new(text).unwrap()
     }
 
-    fn id() -> RestId {
-        RestId::key(&secret("sk-0123456789abcdefgh"), "http://h/v1")
+    fn id() -> CooldownId {
+        CooldownId::key(&secret("sk-0123456789abcdefgh"), "http://h/v1")
     }
 
-    fn model(name: &str) -> RestId {
+    fn model(name: &str) -> CooldownId {
         let mut route = Route::offline();
         route.model.name = name.to_owned();
-        RestId::model(&route)
+        CooldownId::model(&route)
     }
 
     fn home() -> (tempfile::TempDir, PathBuf) {
@@ -354,26 +356,26 @@ mod tests {
     #[test]
     fn a_rest_is_known_to_processes_that_start_later_and_to_those_that_run() {
         let (_home, file) = home();
-        let (first, running) = (Rests::new(file.clone()), Rests::new(file.clone()));
+        let (first, running) = (Cooldowns::new(file.clone()), Cooldowns::new(file.clone()));
         let now = Instant::now();
         assert_eq!(running.of(&id(), now), None);
         first.begin(&id(), HOUR, 2, "refused\nagain", now);
-        for other in [running, Rests::new(file.clone())] {
-            let rest = other.of(&id(), Instant::now()).unwrap();
+        for other in [running, Cooldowns::new(file.clone())] {
+            let cooldown = other.of(&id(), Instant::now()).unwrap();
             // The file counts in whole milliseconds of another clock.
             let (least, most) = (HOUR - Duration::from_secs(60), HOUR + Duration::from_secs(1));
-            assert!((least..=most).contains(&rest.left(now)), "{rest:?}");
-            assert_eq!((rest.failures(), rest.cause()), (2, "refused again"));
-            assert!(other.left(&RestId::key(&secret("another"), "http://h/v1"), now).is_zero());
+            assert!((least..=most).contains(&cooldown.left(now)), "{cooldown:?}");
+            assert_eq!((cooldown.failures(), cooldown.cause()), (2, "refused again"));
+            assert!(other.left(&CooldownId::key(&secret("another"), "http://h/v1"), now).is_zero());
         }
         first.end(&id());
-        assert_eq!(Rests::new(file).of(&id(), now), None);
+        assert_eq!(Cooldowns::new(file).of(&id(), now), None);
     }
 
     #[test]
     fn the_file_is_private_and_holds_no_key() {
         let (_home, file) = home();
-        Rests::new(file.clone()).begin(&id(), HOUR, 1, "no", Instant::now());
+        Cooldowns::new(file.clone()).begin(&id(), HOUR, 1, "no", Instant::now());
         let text = fs::read_to_string(&file).unwrap();
         assert!(!text.contains("0123456789") && text.contains("http://h/v1"), "{text}");
         #[cfg(unix)]
@@ -387,7 +389,7 @@ mod tests {
     fn a_clock_that_is_set_back_makes_no_rest_longer() {
         let entry = Entry { began: 10_000, until: 70_000, failures: 1, cause: String::new() };
         let now = Instant::now();
-        let left = |wall| entry.rest(wall, now).map(|rest| rest.left(now).as_millis());
+        let left = |wall| entry.cooldown(wall, now).map(|cooldown| cooldown.left(now).as_millis());
         assert_eq!(left(10_000), Some(60_000));
         assert_eq!(left(40_000), Some(30_000));
         assert_eq!(left(70_000 + REMEMBERED), Some(0), "its failures count for a day");
@@ -395,21 +397,21 @@ mod tests {
         assert_eq!(left(9_999), None, "the clock was set back");
         assert_eq!(left(0), None);
         let odd = Entry { until: 5_000, ..entry };
-        assert_eq!(odd.rest(40_000, now), None);
+        assert_eq!(odd.cooldown(40_000, now), None);
         let endless = Entry { began: 0, until: u64::MAX, failures: 1, cause: String::new() };
-        assert!(endless.rest(u64::MAX, now).is_some_and(|rest| rest.left(now).is_zero()));
+        assert!(endless.cooldown(u64::MAX, now).is_some_and(|cooldown| cooldown.left(now).is_zero()));
     }
 
     #[test]
     fn a_rest_that_runs_keeps_its_moment_when_the_file_changes() {
         let (_home, file) = home();
-        let (rests, other) = (Rests::new(file.clone()), Rests::new(file));
+        let (cooldowns, other) = (Cooldowns::new(file.clone()), Cooldowns::new(file));
         let now = Instant::now();
-        rests.begin(&id(), HOUR, 1, "no", now);
-        let before = rests.of(&id(), now).unwrap();
+        cooldowns.begin(&id(), HOUR, 1, "no", now);
+        let before = cooldowns.of(&id(), now).unwrap();
         other.begin(&model("m"), HOUR, 1, "no", now);
-        assert_eq!(rests.of(&id(), now + HOUR / 2).unwrap(), before);
-        assert!(rests.of(&model("m"), now).is_some());
+        assert_eq!(cooldowns.of(&id(), now + HOUR / 2).unwrap(), before);
+        assert!(cooldowns.of(&model("m"), now).is_some());
     }
 
     #[test]
@@ -417,21 +419,21 @@ mod tests {
         for damaged in ["", "{", "[]", r#"{"rests": {"key": 5}}"#, "\u{0}\u{0}"] {
             let (_home, file) = home();
             fs::write(&file, damaged).unwrap();
-            let rests = Rests::new(file.clone());
-            assert_eq!(rests.of(&id(), Instant::now()), None);
-            rests.begin(&id(), HOUR, 1, "no", Instant::now());
-            assert!(Rests::new(file).of(&id(), Instant::now()).is_some(), "{damaged:?}");
+            let cooldowns = Cooldowns::new(file.clone());
+            assert_eq!(cooldowns.of(&id(), Instant::now()), None);
+            cooldowns.begin(&id(), HOUR, 1, "no", Instant::now());
+            assert!(Cooldowns::new(file).of(&id(), Instant::now()).is_some(), "{damaged:?}");
         }
     }
 
     #[test]
     fn a_file_that_cannot_be_written_leaves_the_rest_to_this_process() {
-        let rests = Rests::new("/nonexistent/rests.json".into());
+        let cooldowns = Cooldowns::new("/nonexistent/rests.json".into());
         let now = Instant::now();
-        rests.begin(&id(), HOUR, 1, "no", now);
-        assert_eq!(rests.left(&id(), now), HOUR);
-        rests.end(&id());
-        assert!(rests.left(&id(), now).is_zero());
+        cooldowns.begin(&id(), HOUR, 1, "no", now);
+        assert_eq!(cooldowns.left(&id(), now), HOUR);
+        cooldowns.end(&id());
+        assert!(cooldowns.left(&id(), now).is_zero());
     }
 
     #[test]
@@ -439,43 +441,43 @@ mod tests {
         let (_home, file) = home();
         let lock = open_file(&file.with_extension("json.lock")).unwrap();
         assert!(lock_within(&lock, Duration::ZERO).unwrap());
-        let rests = Rests::new(file.clone());
+        let cooldowns = Cooldowns::new(file.clone());
         let now = Instant::now();
-        rests.begin(&id(), HOUR, 1, "no", now);
-        assert_eq!((rests.left(&id(), now), file.exists()), (HOUR, false));
+        cooldowns.begin(&id(), HOUR, 1, "no", now);
+        assert_eq!((cooldowns.left(&id(), now), file.exists()), (HOUR, false));
         lock.unlock().unwrap();
-        rests.begin(&model("m"), HOUR, 1, "no", now);
-        assert!(Rests::new(file).of(&model("m"), now).is_some());
+        cooldowns.begin(&model("m"), HOUR, 1, "no", now);
+        assert!(Cooldowns::new(file).of(&model("m"), now).is_some());
     }
 
     #[test]
     fn a_short_rest_is_not_written() {
         let (_home, file) = home();
-        let rests = Rests::new(file.clone());
+        let cooldowns = Cooldowns::new(file.clone());
         let (now, second) = (Instant::now(), Duration::from_secs(1));
-        rests.begin(&id(), second, 1, "no", now);
-        assert_eq!((rests.left(&id(), now), file.exists()), (second, false));
+        cooldowns.begin(&id(), second, 1, "no", now);
+        assert_eq!((cooldowns.left(&id(), now), file.exists()), (second, false));
     }
 
     #[test]
     fn another_key_or_the_same_key_set_again_or_no_file_ends_a_rest() {
         let (_home, file) = home();
-        let rests = Rests::new(file.clone());
+        let cooldowns = Cooldowns::new(file.clone());
         let now = Instant::now();
-        rests.begin(&id(), HOUR, 1, "no", now);
-        assert!(!rests.end_of_key(&secret("another")));
-        assert!(rests.end_of_key(&secret("another, sk-0123456789abcdefgh")));
-        assert!(rests.left(&id(), now).is_zero());
+        cooldowns.begin(&id(), HOUR, 1, "no", now);
+        assert!(!cooldowns.end_of_key(&secret("another")));
+        assert!(cooldowns.end_of_key(&secret("another, sk-0123456789abcdefgh")));
+        assert!(cooldowns.left(&id(), now).is_zero());
         let mut route = Route::offline();
         route.credential = Some(Credential::Key(secret("another, sk-0123456789abcdefgh")));
-        rests.begin(&RestId::model(&route), HOUR, 1, "no", now);
-        assert!(rests.end_of_key(&secret("another")), "a model is asked with it");
+        cooldowns.begin(&CooldownId::model(&route), HOUR, 1, "no", now);
+        assert!(cooldowns.end_of_key(&secret("another")), "a model is asked with it");
         route.credential = Some(Credential::Login("house".to_owned()));
-        rests.begin(&RestId::model(&route), HOUR, 1, "no", now);
-        assert!(!rests.end_of_login("hous") && rests.end_of_login("house"));
-        rests.begin(&id(), HOUR, 1, "no", now);
+        cooldowns.begin(&CooldownId::model(&route), HOUR, 1, "no", now);
+        assert!(!cooldowns.end_of_login("hous") && cooldowns.end_of_login("house"));
+        cooldowns.begin(&id(), HOUR, 1, "no", now);
         fs::remove_file(&file).unwrap();
-        assert!(rests.left(&id(), now).is_zero());
+        assert!(cooldowns.left(&id(), now).is_zero());
     }
 
     #[test]
@@ -488,26 +490,26 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..8 {
                         // As a process of its own: nothing is shared but the file. None gives up, however busy the machine is.
-                        let rests = Rests::waiting(file.clone(), Duration::from_secs(60));
-                        rests.begin(&name(writer * 8 + number), HOUR, 1, "no", Instant::now());
+                        let cooldowns = Cooldowns::waiting(file.clone(), Duration::from_secs(60));
+                        cooldowns.begin(&name(writer * 8 + number), HOUR, 1, "no", Instant::now());
                     }
                 });
             }
         });
-        let rests = Rests::new(file);
-        let kept = (0..64).filter(|number| !rests.left(&name(*number), Instant::now()).is_zero()).count();
+        let cooldowns = Cooldowns::new(file);
+        let kept = (0..64).filter(|number| !cooldowns.left(&name(*number), Instant::now()).is_zero()).count();
         assert_eq!(kept, 64);
     }
 
     #[test]
     fn the_file_does_not_grow_without_end() {
         let entry = |until| Entry { began: 1, until, failures: 1, cause: String::new() };
-        let ids = (0..1000).map(|number: u64| (RestId(number.to_string()), entry(1000 + number)));
-        let mut rests: BTreeMap<RestId, Entry> = ids.collect();
-        prune(&mut rests, 500);
-        assert_eq!(rests.len(), MOST);
-        assert!(rests.values().all(|entry| entry.until >= 1000 + 1000 - MOST as u64));
-        prune(&mut rests, REMEMBERED * 2);
-        assert!(rests.is_empty());
+        let ids = (0..1000).map(|number: u64| (CooldownId(number.to_string()), entry(1000 + number)));
+        let mut cooldowns: BTreeMap<CooldownId, Entry> = ids.collect();
+        prune(&mut cooldowns, 500);
+        assert_eq!(cooldowns.len(), MOST);
+        assert!(cooldowns.values().all(|entry| entry.until >= 1000 + 1000 - MOST as u64));
+        prune(&mut cooldowns, REMEMBERED * 2);
+        assert!(cooldowns.is_empty());
     }
 }

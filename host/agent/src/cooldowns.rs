@@ -2,42 +2,42 @@
 
 use std::time::{Duration, Instant};
 
-use hermes_models::{ModelError, Rest, Rests};
+use hermes_models::{Cooldown, Cooldowns, ModelError};
 
 use crate::served::ServedModel;
 
-/// The longest rest that Hermes itself decides on. A server may ask for a longer one.
+/// The longest cooldown that Hermes itself decides on. A server may ask for a longer one.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// A refused key or an empty account is not repaired as soon as a server: its rest is so many times as long.
+/// A refused key or an empty account is not repaired as soon as a server: its cooldown is this many times as long.
 const UNTIL_REPAIRED: u32 = 5;
 
 /// The models that failed, shared by all sessions of a home.
-pub struct ModelRests {
+pub struct ModelCooldowns {
     first: Duration,
-    rests: Rests,
+    cooldowns: Cooldowns,
 }
 
-impl ModelRests {
-    /// `first` is the rest after a first failure that may pass. Each further one in a row doubles it, up to an hour.
-    pub fn new(first: Duration, rests: Rests) -> Self {
-        Self { first, rests }
+impl ModelCooldowns {
+    /// `first` is the cooldown after a first failure that may pass. Each further one in a row doubles it, up to an hour.
+    pub fn new(first: Duration, cooldowns: Cooldowns) -> Self {
+        Self { first, cooldowns }
     }
 
-    pub(crate) fn of(&self, model: &ServedModel, now: Instant) -> Option<Rest> {
-        self.rests.of(&model.rest, now)
+    pub(crate) fn of(&self, model: &ServedModel, now: Instant) -> Option<Cooldown> {
+        self.cooldowns.of(&model.cooldown, now)
     }
 
     pub(crate) fn failed(&self, model: &ServedModel, error: &ModelError, now: Instant) {
-        let failures = self.of(model, now).map_or(0, |rest| rest.failures()).saturating_add(1);
-        self.rests.begin(&model.rest, length(self.first, failures, error), failures, &error.to_string(), now);
+        let failures = self.of(model, now).map_or(0, |cooldown| cooldown.failures()).saturating_add(1);
+        self.cooldowns.begin(&model.cooldown, length(self.first, failures, error), failures, &error.to_string(), now);
     }
 
     pub(crate) fn answered(&self, model: &ServedModel) {
-        self.rests.end(&model.rest);
+        self.cooldowns.end(&model.cooldown);
     }
 }
 
-/// The rest after so many failures in a row.
+/// The cooldown after so many failures in a row.
 fn length(first: Duration, failures: u32, error: &ModelError) -> Duration {
     let first = if error.may_pass() { first } else { first.saturating_mul(UNTIL_REPAIRED) };
     let doubled = first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)));

@@ -20,7 +20,7 @@ use crate::project_files::Moment;
 
 /// A stored opening and a current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Openings {
+pub struct OpeningComparison {
     /// The stored opening; `None` without a session, or before its first request.
     pub stored: Option<Opening>,
     /// The opening that would be built now.
@@ -30,7 +30,11 @@ pub struct Openings {
 }
 
 /// Reads a session's stored opening and builds the current one. No session is changed.
-pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathBuf) -> Result<Openings, AgentError> {
+pub async fn compare_openings(
+    host: &Host,
+    session: Option<&SessionId>,
+    workspace: PathBuf,
+) -> Result<OpeningComparison, AgentError> {
     let is_new = session.is_none();
     let (session, history) = match session {
         Some(id) => {
@@ -52,7 +56,7 @@ pub async fn openings(host: &Host, session: Option<&SessionId>, workspace: PathB
     let stored = session.frozen.as_ref().map(Opening::restore);
     let fresh = freezing::build(host, &session.workspace, &plugins, stored.as_ref(), Moment::Opening).await;
     let notices = events.notices().into_iter().chain(fresh.notices.into_iter().map(Notice::from)).collect();
-    Ok(Openings { stored, now: fresh.opening, notices })
+    Ok(OpeningComparison { stored, now: fresh.opening, notices })
 }
 
 /// A placeholder for a session that does not exist.

@@ -19,14 +19,14 @@ const MOST_TEXT: usize = 500;
 const MOST_LISTED: usize = 5;
 
 /// Lines for standard error.
-pub(crate) struct Sheet {
+pub(crate) struct ConsentScreen {
     console: Console,
     /// Columns of the terminal. None for a file or a pipe, where nothing is wrapped.
     columns: Option<usize>,
     lines: Vec<String>,
 }
 
-impl Sheet {
+impl ConsentScreen {
     pub(crate) fn new(console: Console, columns: Option<usize>) -> Self {
         Self { console, columns, lines: Vec::new() }
     }
