@@ -20,7 +20,7 @@ use rustyline::{
 };
 
 use crate::completion::Completion;
-use crate::input::{HISTORY_LINES, Input};
+use crate::input::{HISTORY_LINES, Input, is_continued, joined};
 use crate::live::Live;
 use hermes_private_files::append_file;
 
@@ -148,23 +148,6 @@ fn read_line(pipe: &mut impl BufRead) -> io::Result<Input> {
             return Ok(Input::Text(joined(text.trim_end_matches(['\n', '\r']))));
         }
     }
-}
-
-/// Whether a text ends with a backslash that continues the line. Two backslashes are a literal one.
-pub(crate) fn is_continued(text: &str) -> bool {
-    text.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1
-}
-
-/// Joins continued lines, and removes the backslashes that continued them.
-pub(crate) fn joined(text: &str) -> String {
-    let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
-    let last = lines.len() - 1;
-    let lines: Vec<&str> = lines
-        .iter()
-        .enumerate()
-        .map(|(at, line)| if at < last && is_continued(line) { &line[..line.len() - 1] } else { line })
-        .collect();
-    lines.join("\n")
 }
 
 /// Sees whether the begin of a line is typed or pasted: a pasted `!` is text.

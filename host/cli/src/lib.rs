@@ -46,6 +46,7 @@ mod settings;
 mod setup;
 mod shell;
 mod signals;
+mod silence;
 mod skill_commands;
 mod skills;
 mod slash;

@@ -20,7 +20,7 @@ use crate::console::{self, Tone};
 use crate::input::{HISTORY_LINES, Input};
 use crate::signals::CtrlC;
 use crate::text::dollars;
-use crate::{status, text, typed};
+use crate::{silence, status, text};
 
 /// The terminal of a chat. All clones are the same one.
 #[derive(Clone)]
@@ -234,7 +234,7 @@ pub(crate) fn restore_at_signals(ctrl_c: &CtrlC) {
             if console::is_drawing() {
                 hermes_terminal::give_back();
             }
-            typed::give_back();
+            silence::give_back();
             hermes_capabilities::process::end_all();
             std::process::exit(128 + kind.as_raw_value());
         });

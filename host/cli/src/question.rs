@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use rustix::termios::{QueueSelector, tcflush};
+
 use crate::failure::{Failure, Kind};
 use crate::text;
 
@@ -26,6 +28,17 @@ pub(crate) fn confirmed(question: &str, what: &str, fix: &str) -> Result<bool, F
         let why = "cannot ask for confirmation: standard input is not a terminal";
         return Err(Failure::new(Kind::Usage, what, why, fix));
     }
+    agreed(question)
+}
+
+/// Asks for consent. Every answer but `y` or `yes` is a no. `what` and `fix` describe the failure without a terminal.
+pub(crate) fn consented(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        let why = "cannot ask for consent: standard input is not a terminal";
+        return Err(Failure::new(Kind::Usage, what, why, fix));
+    }
+    // Keys typed before the question was shown must not answer it.
+    tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     agreed(question)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Kind;
-use crate::{console, typed};
+use crate::{console, silence};
 
 /// No turn runs: Ctrl-C ends the process.
 const IDLE: u8 = 0;
@@ -104,7 +104,7 @@ impl CtrlC {
                 if console::is_drawing() {
                     hermes_terminal::give_back();
                 }
-                typed::give_back();
+                silence::give_back();
                 hermes_capabilities::process::end_all();
                 std::process::exit(Kind::Interrupted as i32)
             }

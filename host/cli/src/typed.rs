@@ -4,7 +4,7 @@
 //! when it takes it. A question to the user reads single keys instead, and no line is read meanwhile.
 
 #[cfg(unix)]
-pub(crate) use unix::{Echo, Typed, give_back};
+pub(crate) use unix::{Echo, Typed};
 
 /// Shift-Tab, as a terminal sends it. It stands for the next mode.
 pub(crate) const SHIFT_TAB: &str = "\u{1b}[Z";
@@ -22,55 +22,14 @@ mod unix {
     };
 
     use super::SHIFT_TAB;
-    use crate::editor::{is_continued, joined};
-    use crate::input::Input;
+    use crate::input::{Input, is_continued, joined};
     use crate::live::Live;
+    use crate::silence::{Silent, set_echo};
 
     /// How often to look for a line. Reads never block, and no thread outlives the turn.
     const POLL: Duration = Duration::from_millis(20);
     /// The terminal hands over no longer line.
     const LONGEST: usize = 4096;
-
-    /// The terminal as it was before it was silent, until it is given back.
-    static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-
-    /// Restores the terminal, if it is silent.
-    pub(crate) fn give_back() {
-        if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
-        }
-    }
-
-    /// A silent terminal shows nothing of what is typed, and Ctrl-C drops nothing of it. Dropping this restores the terminal.
-    struct Silent;
-
-    impl Silent {
-        /// `None` if the terminal cannot be switched; it stays as it is.
-        fn begin() -> Option<Self> {
-            let before = tcgetattr(io::stdin()).ok()?;
-            *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-            set_echo(false);
-            Some(Self)
-        }
-    }
-
-    impl Drop for Silent {
-        fn drop(&mut self) {
-            give_back();
-        }
-    }
-
-    /// Lets a silent terminal show what is typed, or not.
-    fn set_echo(shows: bool) {
-        if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            let mut modes = before.clone();
-            if !shows {
-                modes.local_modes.remove(LocalModes::ECHO);
-                modes.local_modes.insert(LocalModes::NOFLSH);
-            }
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
-        }
-    }
 
     /// While it lives, a silent terminal shows what is typed: the user answers a question.
     pub(crate) struct Echo;
@@ -310,7 +269,3 @@ impl Typed {
         std::future::pending().await
     }
 }
-
-/// The terminal is never silent there.
-#[cfg(not(unix))]
-pub(crate) fn give_back() {}

@@ -11,7 +11,7 @@ use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, OfferedT
 use hermes_install::InstallError;
 use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
 use hermes_runtime::{Effect, Tool};
-use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+use rustix::termios::tcgetwinsize;
 use screen::{ConsentScreen, Titles};
 
 use super::{handover, variables};
@@ -205,7 +205,7 @@ impl operations::Consent for Terminal {
         }
         let fix = "add --accept-key if you know why the key changed";
         let why = changed.to_string();
-        match ask(&format!("{why}. Accept this change?"), "nothing was changed", fix) {
+        match question::consented(&format!("{why}. Accept this change?"), "nothing was changed", fix) {
             Ok(true) => Ok(()),
             Ok(false) => Err(changed.into()),
             Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
@@ -270,7 +270,7 @@ impl operations::Consent for Terminal {
             Some(_) => "name what the new plugin gets: --grant all for what is shown, or --grant none",
             None => fix,
         };
-        Ok(ask(question, what, fix)?.then(on_yes))
+        Ok(question::consented(question, what, fix)?.then(on_yes))
     }
 
     fn purge(&self, data: &Path) -> Result<bool, Failure> {
@@ -279,7 +279,7 @@ impl operations::Consent for Terminal {
             None if self.options.yes || !io::stdin().is_terminal() => Ok(false),
             None => {
                 let question = format!("the plugin has stored data in {}; delete the data too?", data.display());
-                ask(&question, "nothing was changed", "add --keep-data or --purge")
+                question::consented(&question, "nothing was changed", "add --keep-data or --purge")
             }
         }
     }
@@ -287,17 +287,6 @@ impl operations::Consent for Terminal {
     fn variables(&self, unset: &[&RequiredVariable]) -> Result<Vec<(String, String)>, Failure> {
         variables::ask_for(unset, self.console)
     }
-}
-
-/// Asks a question. Every answer but `y` or `yes` is a no. `what` and `fix` describe the failure without a terminal.
-pub(crate) fn ask(question: &str, what: &str, fix: &str) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        let why = "cannot ask for consent: standard input is not a terminal";
-        return Err(Failure::new(Kind::Usage, what, why, fix));
-    }
-    // Keys typed before the question was shown must not answer it.
-    tcflush(io::stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
-    question::agreed(question)
 }
 
 impl Console {

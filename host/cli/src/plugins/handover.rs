@@ -5,9 +5,9 @@ use std::io::{self, IsTerminal as _};
 use hermes_app::operations::{Adoption, ConfigLine, Handover, Leftovers};
 use hermes_plugin_host::PluginOrigin;
 
-use super::consent::ask as question;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
+use crate::question::consented as question;
 use crate::text;
 
 const UNKNOWN: &str = "a source that is not known";

@@ -12,8 +12,8 @@ use super::files::{changed, is_program};
 use super::listing::{declared, guessed};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
-use crate::plugins::consent::ask;
 use crate::plugins::consent::screen::ConsentScreen;
+use crate::question;
 use crate::text;
 
 /// Most files, and most changes, that are listed. The number of all of them is above the list.
@@ -141,7 +141,7 @@ impl SkillConsent for Terminal {
             (_, true) => "replace the skill that is there?",
             (_, false) => "install the skill?",
         };
-        ask(question, "nothing was changed", "add --yes to agree to what is shown")
+        question::consented(question, "nothing was changed", "add --yes to agree to what is shown")
     }
 }
 
