@@ -13,8 +13,7 @@ use regex::Regex;
 
 /// The crates that have circles: how many, and how many files are in the largest one. Both numbers may only fall, and a new
 /// crate has none.
-const CIRCLES: &[(&str, usize, usize)] =
-    &[("host/cli", 2, 4), ("host/models", 3, 5), ("plugins/memory/chronicle", 1, 2)];
+const CIRCLES: &[(&str, usize, usize)] = &[("host/models", 2, 2), ("plugins/memory/chronicle", 1, 2)];
 
 /// Paths to other files.
 static PATHS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b(crate|super|self)((?:::\w+)+)").unwrap());

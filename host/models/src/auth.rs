@@ -7,6 +7,7 @@ mod built_in;
 mod device;
 mod file;
 mod fixed;
+mod logging_in;
 mod login;
 mod pkce;
 mod redirect;

@@ -1,16 +1,13 @@
-//! Logging in: what is known of a login before it exists, and from there to tokens in `auth.json`.
+//! What is known of a login before it exists: its settings, its steps for the user, and its errors.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use url::Url;
 
 use super::{
-    device,
     file::{AuthFile, FileError, Login},
-    pkce::{self, Browser},
     redirect::Issuer,
     server::{self, Tokens},
-    token::{LONGEST_LOCK, Logins},
 };
 use crate::{Secret, providers};
 
@@ -94,6 +91,14 @@ pub struct LoginClient {
     pub(super) resource: Option<String>,
     pub(super) is_basic: bool,
     pub(super) issuer: Option<Issuer>,
+}
+
+/// Where a login begins and where the browser is sent back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Browser {
+    pub(super) authorize_url: Url,
+    /// On this machine. Without a port, any free one is taken.
+    pub(super) redirect_url: Url,
 }
 
 /// Where a login begins.
@@ -370,30 +375,5 @@ impl Unsaid {
 
     pub(super) fn scrub(&self, text: &str) -> String {
         self.0.iter().rev().fold(text.to_owned(), |text, secret| secret.scrub(&text))
-    }
-}
-
-impl Logins {
-    /// Logs in, and stores the tokens. `on_step` gets what the user has to do. Dropping the future ends the login, and
-    /// stores nothing.
-    ///
-    /// # Errors
-    ///
-    /// Every [`LoginError`] except [`LoginError::Unknown`].
-    pub async fn log_in(&self, client: &LoginClient, on_step: OnStep<'_>) -> Result<LoggedIn, LoginError> {
-        let file = self.file();
-        let unusable = |error: &FileError| LoginError::of_file(file, error);
-        // Nobody should log in for a file that cannot take the tokens.
-        file.check().map_err(|error| unusable(&error))?;
-        let tokens = match &client.start {
-            Start::Device(url) => device::log_in(client, url, on_step).await?,
-            Start::Browser(browser) => pkce::log_in(client, browser, pkce::PATIENCE, on_step).await?,
-            Start::BrowserForKey(browser) => pkce::get_key(client, browser, pkce::PATIENCE, on_step).await?,
-        };
-        let logged_in = LoggedIn { expires_in: tokens.expires_in, is_refreshable: tokens.refresh.is_some() };
-        let login = client.login(tokens, self.seconds());
-        let lock = file.lock(LONGEST_LOCK).await.map_err(|error| unusable(&error))?;
-        file.write(&lock, &client.name, &login).map_err(|error| unusable(&error))?;
-        Ok(logged_in)
     }
 }

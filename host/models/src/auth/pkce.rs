@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{
-    login::{LoginClient, LoginError, LoginStep, OnStep, Unsaid},
+    login::{Browser, LoginClient, LoginError, LoginStep, OnStep, Unsaid},
     redirect::{Outcome, Redirect},
     server::{self, Answer, Tokens},
 };
@@ -21,14 +21,6 @@ use crate::{Secret, failure, providers};
 const CHALLENGE_METHOD: &str = "S256";
 /// How long the user has for the browser.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
-
-/// Where a login begins and where the browser is sent back to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Browser {
-    pub(super) authorize_url: Url,
-    /// On this machine. Without a port, any free one is taken.
-    pub(super) redirect_url: Url,
-}
 
 /// The values that are made for one login.
 struct Proof {
