@@ -83,11 +83,11 @@ fn run_without(
 #[test]
 fn the_page_has_a_row_for_every_recorded_suite() {
     let Some(readme) = hermes_test_data::recorded("vectors/README.md") else { return };
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vectors.md")).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/evidence/vectors.md")).unwrap();
     for file in fs::read_dir(readme.parent().unwrap()).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         let Some(suite) = name.strip_suffix(".json") else { continue };
-        assert!(page.contains(&format!("\n| `{suite}` |")), "docs/vectors.md says nothing about {suite}");
+        assert!(page.contains(&format!("\n| `{suite}` |")), "tests/evidence/vectors.md says nothing about {suite}");
     }
 }
 

@@ -80,7 +80,7 @@ impl fmt::Debug for LoginSettings {
 /// A section below `logins`, checked: everything that its flow needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginClient {
-    name: String,
+    pub(super) name: String,
     pub(super) start: Start,
     pub(super) client_id: String,
     pub(super) client_secret: Option<Secret>,
@@ -180,7 +180,7 @@ impl LoginClient {
     }
 
     /// The login that goes into the file.
-    fn login(&self, tokens: Tokens, now: u64) -> Login {
+    pub(super) fn login(&self, tokens: Tokens, now: u64) -> Login {
         Login {
             token_url: self.token_url.to_string(),
             client_id: self.client_id.clone(),
