@@ -291,7 +291,7 @@ fn the_compressor_covers_every_folded_message_over_fifty_publications() {
     );
 }
 
-/// The figures of `docs/measurements.md`: what was written there must stay found.
+/// The figures of `tests/evidence/measurements.md`: what was written there must stay found.
 #[test]
 fn lossless_finds_the_needles_of_a_recorded_session_again() {
     let Some(plugins) = plugins("lossless") else { return };

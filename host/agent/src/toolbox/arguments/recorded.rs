@@ -1,4 +1,4 @@
-//! Recorded cases of arguments whose types do not fit (docs/vectors.md).
+//! Recorded cases of arguments whose types do not fit (tests/evidence/vectors.md).
 
 use serde_json::{Value, json};
 
