@@ -64,13 +64,13 @@ impl Opened {
         let Self { session, joined } = self;
         let mut events = session.subscribe((!joined).then(|| session.beginning()).as_ref());
         let end = session.carry_out(Command::Say(message), &mut events, stop, most, &mut show).await;
-        let id = session.session();
         if !joined {
             // An error only says that the session has already ended.
             let never = CancellationToken::new();
             let _ = session.carry_out(Command::Close, &mut events, &never, None, &mut show).await;
         }
-        Carried { session: id, end }
+        // A session without a message is gone once it is closed.
+        Carried { session: session.session(), end }
     }
 }
 

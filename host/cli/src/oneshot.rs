@@ -172,10 +172,10 @@ async fn attended(
         let _during = ctrl_c.stops_the_turn();
         front.run(Command::Say(say), screen, Some(person), ctrl_c.switch(), Typed::none()).await
     };
-    let id = front.session().session();
     // An error only says that the session has already ended.
     let _ = front.run(Command::Close, screen, None, ctrl_c.switch(), Typed::none()).await;
-    Ok((id, ended))
+    // A session without a message is gone once it is closed.
+    Ok((front.session().session(), ended))
 }
 
 /// The end of a turn: a word for programs, the answer or the summary, and the result of the command.
