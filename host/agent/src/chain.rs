@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hermes_models::WindowSource;
 
-use crate::cooldown::ModelCooldowns;
+use crate::cooldowns::ModelCooldowns;
 use crate::served::ServedModel;
 
 /// The chosen model of a session, its fallbacks, and which of them serves now.

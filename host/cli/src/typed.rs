@@ -13,12 +13,11 @@ pub(crate) const SHIFT_TAB: &str = "\u{1b}[Z";
 mod unix {
     use std::collections::VecDeque;
     use std::io;
-    use std::sync::{Mutex, PoisonError};
     use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::termios::{
-        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcsetattr,
+        LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, tcflush, tcgetattr, tcsetattr,
     };
 
     use super::SHIFT_TAB;

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use hermes_conversation::plan::{Ground, verify};
+use hermes_conversation::plan::{ReferenceState, verify};
 use hermes_conversation::{Conversation, Item, Plan, Segment, SessionId, View, render, validity};
 use hermes_store::Store;
 use hermes_tests::oracle::assert_valid_request;
@@ -151,8 +151,13 @@ fn assert_whole(conversation: &Conversation, view: &View, store: &Store, session
     });
     let plan = Plan { segments: segments.collect(), reason: String::new(), extra: Vec::new() };
     let summaries = store.summaries(session).unwrap();
-    let ground =
-        Ground { conversation, view: &View::default(), summaries: &summaries, limit: u32::MAX, must_shrink: false };
+    let ground = ReferenceState {
+        conversation,
+        view: &View::default(),
+        summaries: &summaries,
+        limit: u32::MAX,
+        must_shrink: false,
+    };
     let accepted = verify(&plan, &ground);
     // A killed process can leave its last call unanswered; the next process closes it.
     let shown = render::render(conversation, view);

@@ -129,7 +129,7 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
 fn served(provider: Arc<dyn Provider>, model: Model) -> ServedModel {
     let window_source = WindowSource::Family;
     let rest = CooldownId::model(&hermes_models::Route::offline());
-    ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None, rest }
+    ServedModel { provider, model, address: "http://h/v1".to_owned(), window_source, overridden: None, cooldown: rest }
 }
 
 fn model(name: &str, context_length: u32) -> Model {
