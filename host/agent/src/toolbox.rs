@@ -79,8 +79,6 @@ const READ_FILE: &str = "read_file";
 /// The key of an output under which a tool gives a reminder.
 const REMINDER: &str = "reminder";
 
-/// The plugin's name of the host's own tools.
-
 /// What the host's own tools need.
 pub(crate) struct OwnTools {
     pub(crate) skills: SkillCatalog,

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hermes_agent::SessionHandle;
-use hermes_app::{AppError, Beginning, Desk, Lifetime, Opened, SessionRequest};
+use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
 use hermes_conversation::{Message, Part, Role, SessionId};
 use hermes_protocol::{
     Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Mode, OnConflict, TurnEnd, Turns,
@@ -219,7 +219,8 @@ fn cost_of(desk: &Arc<Desk>) -> CostOf {
     let desk = Arc::clone(desk);
     Box::new(move |session| {
         // It is read after each reply, and one session is read quickly.
-        let rows = tokio::task::block_in_place(|| desk.store().and_then(|store| Ok(store.usage(0, Some(session))?)));
+        let store = desk.store().ok()?;
+        let rows = tokio::task::block_in_place(|| store.usage(0, Some(session)));
         rows.inspect_err(|error| tracing::warn!(%error, "the cost of the session cannot be read"))
             .ok()
             .and_then(|rows| spending::known_cost(&rows))
@@ -283,11 +284,8 @@ impl Chat {
 
     /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
     async fn show_recent(&mut self, session: SessionId) {
-        let desk = Arc::clone(&self.desk);
-        let id = session.clone();
         // The session reads the same messages, and reports what it cannot read.
-        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.conversation(&id)?));
-        let Ok(Ok(messages)) = read.await else { return };
+        let Ok(messages) = self.desk.stored(None).messages(&session).await else { return };
         let is_of_user = |message: &&Message| message.role == Role::User;
         let begin = messages.iter().enumerate().filter(|(_, message)| is_of_user(message)).map(|(at, _)| at);
         let begin = begin.rev().take(RECENT).last().unwrap_or(messages.len());
@@ -722,15 +720,12 @@ impl Chat {
             self.screen.line(Tone::Faint, "the conversation is empty, so it has used nothing");
             return;
         };
-        let desk = Arc::clone(&self.desk);
-        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.usage(0, Some(&session))?));
-        match read.await {
-            Ok(Ok(rows)) => {
+        match self.desk.stored(None).usage(0, Some(&session)).await {
+            Ok(rows) => {
                 let shown = spending::of_session(&rows, &self.desk.setup().prices().0.as_of(), self.console);
                 self.screen.line(Tone::Plain, shown.trim_end());
             }
-            Ok(Err(error)) => self.fail(&error.into()),
-            Err(_) => {}
+            Err(error) => self.fail(&error.into()),
         }
     }
 

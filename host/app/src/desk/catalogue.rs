@@ -3,7 +3,9 @@
 use std::io::{BufRead, Seek, Write};
 
 use hermes_conversation::{Message, SessionId};
-use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Store, StoreError, Trust, UsageRow};
+use hermes_store::{
+    Exported, Hit, Imported, Layout, SearchQuery, Session, SessionSummary, Store, StoreError, Trust, UsageRow,
+};
 
 use super::{Desk, Tenant};
 use crate::AppError;
@@ -39,6 +41,12 @@ impl Stored<'_> {
     /// The messages that a query finds.
     pub async fn search(self, query: SearchQuery) -> Result<Vec<Hit>, AppError> {
         self.read(move |store| store.search(&query)).await
+    }
+
+    /// A session by its id.
+    pub async fn session(self, id: &SessionId) -> Result<Session, AppError> {
+        let id = id.clone();
+        self.read(move |store| store.session(&id)).await
     }
 
     /// A session's conversation: the messages inherited from its ancestors, then its own, without rewound ones.

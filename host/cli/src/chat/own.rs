@@ -1,9 +1,7 @@
 //! The user's own commands behind `!`, and the files behind `@`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use hermes_app::AppError;
 use hermes_conversation::Part;
 
 use super::Chat;
@@ -15,9 +13,7 @@ impl Chat {
     pub(super) async fn folder(&self) -> PathBuf {
         let of_new = || self.request.workspace.clone();
         let Some(session) = self.front.session().session() else { return of_new() };
-        let desk = Arc::clone(&self.desk);
-        let read = tokio::task::spawn_blocking(move || Ok::<_, AppError>(desk.store()?.session(&session)?)).await;
-        read.ok().and_then(Result::ok).map_or_else(of_new, |session| session.workspace)
+        self.desk.stored(None).session(&session).await.map_or_else(|_| of_new(), |session| session.workspace)
     }
 
     /// Runs a command of the user's own.
