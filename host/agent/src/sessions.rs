@@ -30,7 +30,7 @@ impl Sessions {
     fn open_sessions(&self) -> MutexGuard<'_, Open> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.handles.retain(|_, handle| !handle.is_closed());
-        // Whoever waits for an opening holds a clone.
+        // Each caller that waits for an opening holds a clone.
         open.opening.retain(|_, opening| Arc::strong_count(opening) > 1);
         open
     }

@@ -220,12 +220,15 @@ impl Desk {
     }
 
     fn source(&self, request: &SessionRequest) -> Result<Arc<SessionSource>, AppError> {
+        if !request.workspace.is_absolute() {
+            return Err(AppError::RelativeWorkspace { workspace: request.workspace.clone() });
+        }
         let services = || self.services(request.tenant.as_ref());
         SessionSource::new(&self.setup, request, &self.reporter, services).map(Arc::new)
     }
 }
 
-/// The request without what does not matter for the environment of its session.
+/// The request without the parts that have no effect on the environment of its session.
 fn plain(request: &SessionRequest) -> SessionRequest {
     SessionRequest { accepted: AcceptedParts::default(), ..request.beginning(Beginning::New) }
 }

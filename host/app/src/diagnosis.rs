@@ -112,6 +112,11 @@ impl Diagnose for AppError {
                 "there is no session to continue".into(),
                 Fix::words("start a new session").or(Action::ResumeListed),
             ),
+            Self::RelativeWorkspace { .. } => (
+                codes::RELATIVE_WORKSPACE,
+                "the session cannot start".into(),
+                Fix::words("name its folder by an absolute path"),
+            ),
         }
     }
 }
@@ -153,6 +158,7 @@ mod tests {
             AppError::Clock { value: "noon".into(), why: "it has no date".into() },
             AppError::Prefill { file: file(), setting: "HERMES_PREFILL_MESSAGES_FILE", flaw: PrefillFlaw::NoReply },
             AppError::NoSessionHere { workspace: "/w".into() },
+            AppError::RelativeWorkspace { workspace: "w".into() },
         ];
         let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());

@@ -190,4 +190,10 @@ pub enum AppError {
         /// The folder.
         workspace: PathBuf,
     },
+    /// A front end asks for a session in a relative folder, which is another one in each process.
+    #[error("`{}` is a relative path", workspace.display())]
+    RelativeWorkspace {
+        /// The folder.
+        workspace: PathBuf,
+    },
 }

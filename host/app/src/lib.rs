@@ -36,7 +36,7 @@ pub use error::{AppError, PrefillFlaw};
 pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
 pub use hermes_conversation::SessionId;
 pub use hermes_diagnostic::{counted, grouped};
-pub use hermes_mcp::ServerDefinition;
+pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
 pub use hermes_runtime::Compiler;
 pub use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Trust, UsageRow};
 pub use home::Home;
@@ -62,6 +62,7 @@ hermes_diagnostic::codes! {
         SKILL_DIGEST = "skills.digest", Category::Plugin, "the skill has another digest than the one that you accepted";
         CLOCK = "app.clock", Category::Configuration, "`HERMES_CLOCK` is not a moment";
         PREFILL = "app.prefill", Category::Configuration, "the file of prefilled messages cannot be used";
+        RELATIVE_WORKSPACE = "app.relative-workspace", Category::Usage, "a session was asked for in a relative folder";
         NO_SESSION_HERE = "app.no-session-here", Category::General, "no session of this folder can be continued";
     }
 }

@@ -60,7 +60,7 @@ impl DelegationState {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether its session gave a text for whoever delegated it, whole or not.
+    /// Whether its session gave the delegating agent a text, whole or not.
     pub fn has_answer(self) -> bool {
         matches!(self, Self::Done | Self::OutOfBudget | Self::Cut)
     }

@@ -231,6 +231,8 @@ fn an_order_that_cannot_be_carried_out_says_why_and_the_others_go_on() {
     let mut front = Front::start(&home);
     let nowhere = front.order(json!({ "do": "open", "folder": home.workspace(), "resume": "20990101_000000_000000" }));
     assert_eq!(nowhere["problem"]["code"], "store.unknown-session", "{nowhere}");
+    let relative = front.order(json!({ "do": "open", "folder": "here" }));
+    assert_eq!(relative["problem"]["code"], "app.relative-workspace", "{relative}");
     let answer = front.order(json!({ "do": "send", "to": 9, "command": { "command": "stop" } }));
     assert!(answer["problem"]["why"].as_str().unwrap().contains("no open session 9"), "{answer}");
     let open = front.open(json!({ "folder": home.workspace() }));

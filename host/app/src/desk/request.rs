@@ -15,7 +15,7 @@ use crate::ModelChoice;
 pub struct SessionRequest {
     /// Which session.
     pub begin: Beginning,
-    /// The folder that a new session works in. A stored session keeps its own.
+    /// The folder that a new session works in, an absolute path. A stored session keeps its own.
     pub workspace: PathBuf,
     /// The name of the front end in prompts and in `platform_hints`, such as `cli`.
     pub platform: String,
