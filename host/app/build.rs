@@ -1,13 +1,15 @@
 //! Puts the staged plugins, their precompiled code and the files for new plugins into the binary: tables of `include_str!`
-//! and `include_bytes!`, and nothing else. `cargo xtask` stages and precompiles; without it the tables are empty.
+//! and `include_bytes!`, and nothing else. Plugins and code are deflated: a home needs them once. `cargo xtask` stages and precompiles; without it the tables are empty.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where the crate lies"));
     need_bindings(&crate_folder.join("../.."));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where output goes"));
     let stage = crate_folder.join("../../target/bundled");
     // A folder that is not there makes cargo look again at the next build.
     println!("cargo::rerun-if-changed={}", stage.display());
@@ -22,19 +24,20 @@ fn main() {
         for file in [&manifest, &component] {
             println!("cargo::rerun-if-changed={}", file.display());
         }
+        let digest = blake3::hash(&fs::read(&component).expect("a staged file can be read"));
         writeln!(
             table,
-            "    hermes_plugin_host::Bundled {{ manifest: include_str!({:?}), component: include_bytes!({:?}), digest: {:?} }},",
+            "    hermes_plugin_host::Bundled {{ manifest: include_str!({:?}), component: {}, digest: {:?} }},",
             absolute(&manifest),
-            absolute(&component),
-            blake3::hash(&fs::read(&component).expect("a staged file can be read")).as_bytes()
+            packed(&component, &out),
+            digest.as_bytes()
         )
         .expect("a string takes what is written to it");
         // The runtime checks that this code belongs to the component and to this compiler.
         let code = component.with_extension("cwasm");
         println!("cargo::rerun-if-changed={}", code.display());
         if code.is_file() {
-            writeln!(precompiled, "    include_bytes!({:?}),", absolute(&code))
+            writeln!(precompiled, "    ({:?}, {}),", digest.as_bytes(), packed(&code, &out))
                 .expect("a string takes what is written to it");
         }
         count += 1;
@@ -44,11 +47,21 @@ fn main() {
     if count == 0 {
         println!("cargo::warning=no plugins are staged, so none are bundled: run `cargo xtask plugins`");
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says where output goes"));
     fs::write(out.join("bundled.rs"), table).expect("the output folder can be written");
     fs::write(out.join("precompiled.rs"), precompiled).expect("the output folder can be written");
     let scaffold = scaffold(&crate_folder.join("../.."));
     fs::write(out.join("scaffold.rs"), scaffold).expect("the output folder can be written");
+}
+
+/// Deflates a file into the output folder. Returns the expression that includes it.
+fn packed(file: &Path, out: &Path) -> String {
+    let whole = fs::read(file).expect("a staged file can be read");
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(&whole).expect("memory takes every byte");
+    let deflated = encoder.finish().expect("memory takes every byte");
+    let target = out.join(format!("{}.z", name(file)));
+    fs::write(&target, deflated).expect("the output folder can be written");
+    format!("Packed::Deflated {{ bytes: include_bytes!({:?}), length: {} }}", absolute(&target), whole.len())
 }
 
 /// Ends the build if the Rust SDK's bindings are not generated yet: `plugins new` would write projects that cannot be built.
@@ -96,8 +109,8 @@ fn scaffold(repository: &Path) -> String {
 }
 
 /// The name of a folder.
-fn name(folder: &Path) -> &str {
-    folder.file_name().and_then(|name| name.to_str()).expect("a folder of the repository has a name in Unicode")
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).expect("the names in the repository are Unicode")
 }
 
 /// The files below a folder, by path.

@@ -1,13 +1,14 @@
 //! Files that the build embeds in the program: the bundled plugins, and the templates of new plugins.
 
-use hermes_runtime::{CodeFolder, Compiler, Runtime};
+use hermes_runtime::precompiled::Artifact;
+use hermes_runtime::{CodeFolder, Compiler, Packed, Runtime};
 
 /// The bundled plugins. The table is empty if none were staged before the build.
 pub const BUNDLED: &[hermes_plugin_host::Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// Code of bundled plugins that was compiled while the program was built. The table is empty in a build without
 /// `cargo xtask`: then every plugin is compiled on first use.
-pub const PRECOMPILED: &[&[u8]] = include!(concat!(env!("OUT_DIR"), "/precompiled.rs"));
+pub const PRECOMPILED: &[Artifact] = include!(concat!(env!("OUT_DIR"), "/precompiled.rs"));
 
 /// A runtime that has the precompiled code of this program, and keeps compiled code in this folder.
 pub fn runtime(code: CodeFolder, compiler: Compiler) -> Runtime {
@@ -26,7 +27,8 @@ mod tests {
     #[test]
     fn the_build_computes_the_digests_of_the_bundled_components() {
         for plugin in BUNDLED {
-            let computed = hermes_plugin_host::Bundled::new(plugin.manifest, plugin.component);
+            let component = plugin.component.unpack().expect(plugin.manifest);
+            let computed = hermes_plugin_host::Bundled::new(plugin.manifest, component.into_owned().leak());
             assert_eq!(plugin.digest, computed.digest, "{}", plugin.manifest);
         }
     }

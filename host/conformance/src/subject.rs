@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermes_plugin_host::artifact::{self, ArtifactError, Place};
-use hermes_plugin_host::{Code, Language, Manifest, ManifestError, SKILLS, skills_in};
+use hermes_plugin_host::{Bundled, Code, Language, Manifest, ManifestError, SKILLS, skills_in};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ impl Subject {
     /// # Errors
     ///
     /// Returns an error if neither is found, if there are several components, or if the manifest is invalid.
-    pub fn find(path: &Path, reader: Option<&'static [u8]>) -> Result<Self, ConformanceError> {
+    pub fn find(path: &Path, reader: Option<Bundled>) -> Result<Self, ConformanceError> {
         match (Self::find_component(path), reader) {
             (Err(ConformanceError::NoBuild { folder, error: ArtifactError::NoComponent }), Some(reader))
                 if !skills_in(&folder).is_empty() =>
@@ -73,7 +73,8 @@ impl Subject {
                 let (manifest, text) = manifest_in(&folder)?
                     .ok_or(ConformanceError::NoBuild { folder: folder.clone(), error: ArtifactError::NoComponent })?;
                 let path = folder.join(SKILLS);
-                let subject = Self::new(manifest, &text, Code::Component(reader.into()), path, Some(&folder))?;
+                let reader = reader.component.unpack().map_err(|source| read_error(&path, source))?;
+                let subject = Self::new(manifest, &text, Code::Component(reader), path, Some(&folder))?;
                 Ok(Self { skills: Some(folder), ..subject })
             }
             (found, _) => found,

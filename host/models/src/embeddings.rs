@@ -56,7 +56,7 @@ impl EmbeddingEndpoint {
         let slot = Slot::new();
         let assembly = || slot.assembly(read);
         self.endpoint
-            .complete(body.to_string().into_bytes(), &self.model, &assembly, &mut |_| {}, Persistence::Full)
+            .complete(body.to_string().into_bytes().into(), &self.model, &assembly, &mut |_| {}, Persistence::Full)
             .await?;
         slot.take().ok_or_else(|| ModelError::unsendable("the answer has no vectors".to_owned()))
     }

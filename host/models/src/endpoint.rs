@@ -37,6 +37,7 @@ use crate::{
     failure::{self, Stated, complaint, silence, wait},
     json,
     providers::{self, ProviderRow},
+    wire::Body,
 };
 
 /// Most bytes of one reply. No model writes as much; a broken server might. Parsed, a reply can take twenty times its size.
@@ -193,7 +194,7 @@ impl Endpoint {
     /// One request and its reply, without a second try.
     async fn once(
         &self,
-        body: &Bytes,
+        body: &Body,
         authorized: &Authorized,
         model: &str,
         assembly: Box<dyn Assemble>,
@@ -458,13 +459,12 @@ impl Endpoint {
     /// Sends a body and reads the reply, several times where that may help. `assembly` makes one for each try.
     pub(crate) async fn complete(
         &self,
-        body: Vec<u8>,
+        body: Body,
         model: &str,
         assembly: &(dyn Fn() -> Box<dyn Assemble> + Send + Sync),
         on_delta: OnDelta<'_>,
         persistence: Persistence,
     ) -> Result<Reply, ModelError> {
-        let body = Bytes::from(body);
         let most = persistence.tries();
         let keep_trying = if persistence == Persistence::Full { self.patience.keep_trying } else { Duration::ZERO };
         let mut failures = 0;

@@ -27,7 +27,7 @@
 //!     effort: None,
 //! };
 //! let body = body(&request, &Dialect::PLAIN)?;
-//! assert!(body.ends_with(br#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}"#));
+//! assert!(body.to_vec().ends_with(br#""messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}]}"#));
 //! # Ok::<(), hermes_models::ModelError>(())
 //! ```
 
@@ -102,7 +102,7 @@ pub use vision::sees_images;
 pub use warming::{Pauses, Waiting, WarmingLimits, warming_cost, warming_saved};
 pub use window::LEAST_WINDOW;
 pub use wire::{
-    CallIds, Dialect, LeftOut, SchemaDialect, ToolNames, body,
+    Body, CallIds, Dialect, LeftOut, SchemaDialect, ToolNames, body,
     chat::{deferred_json, tools_json},
     shown_tools,
 };

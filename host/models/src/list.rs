@@ -7,7 +7,7 @@ use crate::assembly::answer::Slot;
 use crate::endpoint::{Endpoint, Patience, Persistence};
 use crate::price::{Price, Prices};
 use crate::window::{LEAST_WINDOW, family_window};
-use crate::{Logins, ModelError, Route};
+use crate::{Body, Logins, ModelError, Route};
 
 /// A model of a provider's list.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,9 @@ impl ListedModel {
 pub async fn list_models(route: &Route, logins: &Logins) -> Result<Vec<ListedModel>, ModelError> {
     let endpoint = Endpoint::for_models(route, logins, Patience::for_route(route))?;
     let slot = Slot::new();
-    endpoint.complete(Vec::new(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, Persistence::Full).await?;
+    endpoint
+        .complete(Body::default(), &route.model.name, &|| slot.assembly(read), &mut |_| {}, Persistence::Full)
+        .await?;
     let mut listed = slot.take().unwrap_or_default();
     listed.sort_by(|left, right| left.name.cmp(&right.name));
     listed.dedup_by(|left, right| left.name == right.name);

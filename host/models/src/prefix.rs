@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hermes_conversation::{Role, Shown};
 
 use crate::{
@@ -207,6 +208,15 @@ pub(crate) struct SystemMarks {
     pub(crate) ephemeral: usize,
 }
 
+/// The bytes of a prefix in the body of a request.
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// The cacheable part of a session's requests, in the order in which providers read it.
 ///
 /// ```
@@ -220,7 +230,8 @@ pub(crate) struct SystemMarks {
 #[derive(Debug, Clone)]
 pub struct Prefix {
     style: Style,
-    bytes: Vec<u8>,
+    /// Shared with the bodies of requests while they are sent.
+    bytes: Arc<Vec<u8>>,
     tools: usize,
     system: usize,
     marks: SystemMarks,
@@ -267,7 +278,7 @@ impl Prefix {
             style,
             tools: end_of_tools,
             system: bytes.len(),
-            bytes,
+            bytes: Arc::new(bytes),
             marks,
             renamed: Arc::new(written.renamed),
             deferred: Arc::new(written.deferred),
@@ -296,14 +307,17 @@ impl Prefix {
     /// Adds a message at the end. It has to be rendered in the prefix's own style.
     pub fn push(&mut self, message: &Rendered) {
         debug_assert_eq!(message.style, self.style, "bytes of one style fit no other");
+        let instead = self.instead(message);
+        let all = Arc::make_mut(&mut self.bytes);
         match (message.side, self.open) {
-            (None, _) if self.is_list_empty() => {}
-            (None, _) => self.bytes.push(b','),
-            (side, open) if side == open => self.bytes.push(b','),
+            // The list of chat completions, which begins with the system message, has nothing in it yet.
+            (None, _) if all.last() == Some(&b'[') => {}
+            (None, _) => all.push(b','),
+            (side, open) if side == open => all.push(b','),
             (Some(side), open) => {
                 let begin = if open.is_some() { "]},{\"role\":\"" } else { "[{\"role\":\"" };
                 for piece in [begin, side.as_str(), "\",\"content\":["] {
-                    self.bytes.extend_from_slice(piece.as_bytes());
+                    all.extend_from_slice(piece.as_bytes());
                 }
                 self.open = Some(side);
             }
@@ -313,18 +327,18 @@ impl Prefix {
             Step::Result => self.unreasoned,
             Step::Other => false,
         };
-        let begin = self.bytes.len();
+        let begin = all.len();
         let mut mark = message.mark;
-        match self.instead(message) {
+        match instead {
             Some(bytes) => {
                 // A result is one block, which ends with the result.
                 mark = mark.map(|_| bytes.len() - 1);
-                self.bytes.extend_from_slice(&bytes);
+                all.extend_from_slice(&bytes);
             }
-            None => self.bytes.extend_from_slice(&message.bytes),
+            None => all.extend_from_slice(&message.bytes),
         }
         self.entries.push(Entry {
-            end: self.bytes.len(),
+            end: all.len(),
             mark: mark.map(|mark| begin + mark),
             open: self.open,
             unreasoned: self.unreasoned,
@@ -342,11 +356,6 @@ impl Prefix {
         loaded.map(Cow::Owned).or_else(|| instead.bytes.as_deref().map(Cow::Borrowed))
     }
 
-    /// Whether the list of chat completions, which begins with the system message, has nothing in it yet.
-    fn is_list_empty(&self) -> bool {
-        self.bytes.last() == Some(&b'[')
-    }
-
     /// The prefix that ends after this many messages: at least one, and at most all.
     pub fn until(&self, messages: usize) -> Cow<'_, Self> {
         let Some(last) = messages.checked_sub(1).and_then(|last| self.entries.get(last)) else {
@@ -356,7 +365,7 @@ impl Prefix {
             return Cow::Borrowed(self);
         }
         Cow::Owned(Self {
-            bytes: self.bytes[..last.end].to_vec(),
+            bytes: Arc::new(self.bytes[..last.end].to_vec()),
             entries: self.entries[..messages].to_vec(),
             open: last.open,
             unreasoned: last.unreasoned,
@@ -387,6 +396,11 @@ impl Prefix {
     /// those of a shorter one with the same start.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// [`Prefix::bytes`] without a copy.
+    pub(crate) fn shared(&self) -> Bytes {
+        Bytes::from_owner(Shared(Arc::clone(&self.bytes)))
     }
 
     /// Bytes of the tool list that the model reads only when a result loads them. They are no tokens of the prompt.

@@ -1,8 +1,9 @@
-//! Requests as bytes: a head that is written for each request, followed by an unchanged copy of the prefix.
+//! Requests as bytes: a head that is written for each request, followed by the unchanged prefix.
 //!
 //! Tools, system prompt and messages are in the [`Prefix`]: they are expensive to write, and a provider's cache compares them.
 //! This module adds the head before it and inserts cache marks, which change no other byte.
 
+mod body;
 pub(crate) mod chat;
 mod format;
 mod frozen;
@@ -12,19 +13,19 @@ pub(crate) mod messages;
 pub(crate) mod responses;
 pub(crate) mod schema;
 
-use std::ops::Range;
-
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+pub use body::Body;
 pub(crate) use format::WireFormat;
 pub(crate) use frozen::{Deferred, Written};
 pub use frozen::{LeftOut, ToolNames, shown_tools};
 pub use history::CallIds;
 pub use schema::SchemaDialect;
 
+use self::body::Splice;
 use crate::{
-    ModelError, ProviderRow, Request, Route, Ttl,
+    Breakpoints, ModelError, ProviderRow, Request, Route,
     prefix::{System, SystemMarks},
     reasoning::{dial::Dial, switch},
 };
@@ -65,16 +66,18 @@ impl Dialect {
         Dialect { stream_options: true, newer_cap: false, switch: None, vendor_names: false, context_length: None };
 }
 
-/// The body of a request: one copy of the prefix with its marks, between head and end.
+/// The body of a request: the prefix with its marks, between head and end. It shares the bytes of the prefix: the next
+/// [`Prefix::push`](crate::Prefix::push) copies them if the body still exists then.
 ///
 /// # Errors
 ///
 /// [`ModelError::BadRequest`] if the schema of the reply is not valid JSON, or if there are tools and the format does not allow both.
-pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, ModelError> {
+pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Body, ModelError> {
     let prefix = request.prefix;
     let format = prefix.style().mode.format();
     let head = format.head(request, dialect).map_err(ModelError::unsendable)?;
-    let mut body = Splice::begin(head, prefix.bytes(), prefix.marks(request.breakpoints), request.breakpoints.ttl);
+    let Breakpoints { ttl, .. } = request.breakpoints;
+    let mut body = Splice::begin(head, prefix.shared(), prefix.marks(request.breakpoints), ttl.mark());
     if prefix.tools_len() > 0 {
         body.key("tools", 0..prefix.tools_len());
     }
@@ -82,45 +85,6 @@ pub fn body(request: &Request<'_>, dialect: &Dialect) -> Result<Vec<u8>, ModelEr
         body.key(key, range);
     }
     Ok(body.end(format.closing(prefix.open())))
-}
-
-/// A body under construction.
-struct Splice<'a> {
-    body: Vec<u8>,
-    bytes: &'a [u8],
-    /// Offsets in `bytes`, ascending.
-    marks: Vec<usize>,
-    mark: &'static str,
-}
-
-impl<'a> Splice<'a> {
-    /// `head` is a JSON object.
-    fn begin(mut head: Vec<u8>, bytes: &'a [u8], marks: Vec<usize>, ttl: Ttl) -> Self {
-        head.pop();
-        let mark = ttl.mark();
-        let mut body = Vec::with_capacity(head.len() + bytes.len() + marks.len() * mark.len() + 64);
-        body.append(&mut head);
-        Self { body, bytes, marks, mark }
-    }
-
-    fn key(&mut self, key: &str, range: Range<usize>) {
-        self.body.extend_from_slice(b",\"");
-        self.body.extend_from_slice(key.as_bytes());
-        self.body.extend_from_slice(b"\":");
-        let mut at = range.start;
-        for mark in self.marks.iter().copied().filter(|mark| range.contains(mark)) {
-            self.body.extend_from_slice(&self.bytes[at..mark]);
-            self.body.extend_from_slice(self.mark.as_bytes());
-            at = mark;
-        }
-        self.body.extend_from_slice(&self.bytes[at..range.end]);
-    }
-
-    fn end(mut self, closing: &str) -> Vec<u8> {
-        self.body.extend_from_slice(closing.as_bytes());
-        self.body.push(b'}');
-        self.body
-    }
 }
 
 /// A text as JSON, without its quotes.

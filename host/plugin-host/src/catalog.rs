@@ -72,17 +72,17 @@ pub struct Catalog {
     found: Vec<Found>,
     problems: Vec<Problem>,
     folder: PathBuf,
-    /// The component that reads folders of skills.
-    reader: Option<&'static [u8]>,
+    /// The bundled plugin that reads folders of skills.
+    reader: Option<Bundled>,
 }
 
 /// The first line in the manifest of the bundled plugin that reads folders of skills.
 const READER: &str = "name: local";
 
-/// The component among the bundled plugins that reads folders of skills.
-pub fn skill_reader(bundled: &[Bundled]) -> Option<&'static [u8]> {
+/// The bundled plugin that reads folders of skills.
+pub fn skill_reader(bundled: &[Bundled]) -> Option<Bundled> {
     let reads = |plugin: &&Bundled| plugin.manifest.lines().any(|line| line == READER);
-    bundled.iter().find(reads).map(|plugin| plugin.component)
+    bundled.iter().find(reads).copied()
 }
 
 /// Which source of a plugin has precedence, and what plugins may do.

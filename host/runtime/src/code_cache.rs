@@ -31,7 +31,8 @@ use crate::contract::LaterVersions;
 use crate::error::LoadError;
 use crate::fingerprint::fingerprint;
 use crate::functions::FunctionFiles;
-use crate::precompiled;
+use crate::packed::Packed;
+use crate::precompiled::{self, Artifact};
 use crate::stamp::{self, Coverage};
 
 /// The folder of the compiled code, and the key file for its tags.
@@ -57,8 +58,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// A component to load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// The digest of the bytes.
+    pub(crate) bytes: Packed<'a>,
+    /// The digest of the bytes as they are.
     pub(crate) digest: blake3::Hash,
     /// What to do if it was built for a later version of the contract.
     pub(crate) later: LaterVersions,
@@ -68,7 +69,7 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a [u8], later: LaterVersions) -> Self {
-        Self { bytes, digest: blake3::hash(bytes), later, manner: Manner::default() }
+        Self { bytes: Packed::Plain(bytes), digest: blake3::hash(bytes), later, manner: Manner::default() }
     }
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct CodeCache {
     /// The code under development that this process compiled, the newest at the end.
     drafts: Mutex<Vec<PathBuf>>,
     /// Code that was compiled while the binary was built; used before a compiler is started.
-    precompiled: &'static [&'static [u8]],
+    precompiled: &'static [Artifact],
 }
 
 /// Mapped code, and the open file whose lock keeps other processes from evicting it.
@@ -102,7 +103,7 @@ impl CodeCache {
         }
     }
 
-    pub(crate) fn add_precompiled(&mut self, artifacts: &'static [&'static [u8]]) {
+    pub(crate) fn add_precompiled(&mut self, artifacts: &'static [Artifact]) {
         self.precompiled = artifacts;
     }
 
@@ -133,15 +134,17 @@ impl CodeCache {
         if let Some(mapped) = self.map(engine, source)? {
             return Ok(mapped);
         }
-        if stamp::check(bytes, later)? == Coverage::Declared {
+        // The build checked what it compiled: with the digest alone, a bundled plugin need not be unpacked.
+        if let Some(mapped) = self.unpack(engine, source)? {
+            return Ok(mapped);
+        }
+        let bytes = bytes.unpack().map_err(|error| LoadError::Compile { why: error.to_string() })?;
+        if stamp::check(&bytes, later)? == Coverage::Declared {
             // The same bytes with another manifest are refused, so their digest alone must not lead to the code.
             source = declared(source);
             if let Some(mapped) = self.map(engine, source)? {
                 return Ok(mapped);
             }
-        }
-        if let Some(mapped) = self.unpack(engine, source)? {
-            return Ok(mapped);
         }
         if manner.draft {
             // Whoever installs these bytes later waits for the better code once.
@@ -175,7 +178,7 @@ impl CodeCache {
             known: next.as_ref().and_then(|_| self.known_functions()),
             next: next.as_ref().map(|next| next.path().to_owned()),
         };
-        compiler.compile(engine, bytes, written.as_file(), (manner, &functions), progress)?;
+        compiler.compile(engine, &bytes, written.as_file(), (manner, &functions), progress)?;
         if let Some(next) = next {
             self.keep_functions(next)?;
         }
@@ -194,12 +197,17 @@ impl CodeCache {
     /// there is no such code or it does not fit; the component is then compiled on this machine.
     fn unpack(&self, engine: &Engine, source: blake3::Hash) -> Result<Option<Mapped>, LoadError> {
         let Some(artifact) = precompiled::find(self.precompiled, source) else { return Ok(None) };
-        let code = match precompiled::code(artifact, source) {
+        let unused = |why: String| {
+            tracing::warn!(why, "precompiled code is not used, and the plugin is compiled here");
+            Ok(None)
+        };
+        let artifact = match artifact.unpack() {
+            Ok(artifact) => artifact,
+            Err(error) => return unused(error.to_string()),
+        };
+        let code = match precompiled::code(&artifact, source) {
             Ok(code) => code,
-            Err(why) => {
-                tracing::warn!(%why, "precompiled code is not used, and the plugin is compiled here");
-                return Ok(None);
-            }
+            Err(why) => return unused(why.to_string()),
         };
         let folder = self.folder()?;
         let failed = |source| LoadError::Cache { path: folder.to_owned(), source };

@@ -1,7 +1,7 @@
 //! Code of the bundled plugins that was compiled while the binary was built.
 //!
 //! It is compiled for a processor without optional features, so that it runs on every machine of its target. The build
-//! puts it into the binary; on first use the code cache copies it into the home and maps it from there, in the same way
+//! packs it into the binary; on first use the code cache copies it into the home and maps it from there, in the same way
 //! as code that was compiled on this machine.
 
 use std::sync::OnceLock;
@@ -10,10 +10,14 @@ use crate::compiler;
 use crate::engine;
 use crate::error::LoadError;
 use crate::fingerprint::fingerprint;
+use crate::packed::Packed;
 
 const MAGIC: &[u8; 16] = b"hermes bundle 01";
 /// Length of the header: magic, hash of the component, fingerprint of the compiler, hash of everything else.
 const HEADER: usize = 16 + 32 + 32 + 32;
+
+/// Compiled code in the program: the digest of its component, and the artifact.
+pub type Artifact = ([u8; 32], Packed<'static>);
 
 /// Compiles a component for the baseline processor. The result begins with a header that records its origin.
 ///
@@ -47,9 +51,9 @@ pub(crate) enum Refusal {
     Altered,
 }
 
-/// The artifact whose header names the component with this hash.
-pub(crate) fn find(artifacts: &'static [&'static [u8]], source: blake3::Hash) -> Option<&'static [u8]> {
-    artifacts.iter().copied().find(|artifact| artifact.get(16..48) == Some(source.as_bytes()))
+/// The artifact of the component with this digest.
+pub(crate) fn find(artifacts: &'static [Artifact], source: blake3::Hash) -> Option<Packed<'static>> {
+    artifacts.iter().find(|(digest, _)| digest == source.as_bytes()).map(|(_, artifact)| *artifact)
 }
 
 /// The code of an artifact, after every check except wasmtime's own.
@@ -115,10 +119,12 @@ mod tests {
 
     #[test]
     fn an_artifact_is_found_by_its_component() {
-        let artifact: &'static [u8] = compile(EMPTY).unwrap().leak();
-        let artifacts: &'static [&'static [u8]] = vec![&b"short"[..], artifact].leak();
-        assert_eq!(find(artifacts, blake3::hash(EMPTY)), Some(artifact));
-        assert_eq!(find(artifacts, blake3::hash(b"another")), None);
+        let artifact = Packed::Plain(b"compiled");
+        let artifacts: &'static [Artifact] =
+            vec![([7; 32], Packed::Plain(b"")), (*blake3::hash(EMPTY).as_bytes(), artifact)].leak();
+        let found = find(artifacts, blake3::hash(EMPTY)).unwrap();
+        assert_eq!(*found.unpack().unwrap(), *b"compiled");
+        assert!(find(artifacts, blake3::hash(b"another")).is_none());
     }
 
     /// An engine for a processor without optional features. No code runs in it.

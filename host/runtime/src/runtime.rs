@@ -18,6 +18,8 @@ use crate::error::LoadError;
 use crate::imports;
 use crate::loaded::Loaded;
 use crate::native::{Library, sweep};
+use crate::packed::Packed;
+use crate::precompiled::Artifact;
 use crate::wasi;
 
 /// Loads plugins: compiles and links them, and drives the clock of their deadlines.
@@ -55,7 +57,7 @@ impl Runtime {
     /// The same runtime with code that was compiled while the binary was built, as [`precompiled::compile`] makes it.
     ///
     /// [`precompiled::compile`]: crate::precompiled::compile
-    pub fn with_precompiled(mut self, artifacts: &'static [&'static [u8]]) -> Self {
+    pub fn with_precompiled(mut self, artifacts: &'static [Artifact]) -> Self {
         self.cache.add_precompiled(artifacts);
         self
     }
@@ -102,7 +104,7 @@ impl Runtime {
     /// compiled before.
     pub fn load_known(
         &self,
-        bytes: &[u8],
+        bytes: Packed<'_>,
         digest: [u8; 32],
         later: LaterVersions,
         progress: Progress<'_>,

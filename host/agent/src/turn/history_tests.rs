@@ -126,7 +126,7 @@ impl Session {
                 effort: None,
             };
             let body = body(&request, &Dialect::PLAIN).unwrap();
-            bodies.push((&*place, serde_json::from_slice(&body).unwrap()));
+            bodies.push((&*place, serde_json::from_slice(&body.to_vec()).unwrap()));
         }
         bodies
     }

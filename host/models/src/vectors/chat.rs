@@ -26,7 +26,7 @@ fn completion_param() {
                 tool_choice: ToolChoice::Auto,
                 effort: None,
             };
-            let body: Value = serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap();
+            let body: Value = serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap();
             assert!(body.get("max_tokens").is_some() != body.get("max_completion_tokens").is_some());
             json!({"max_completion_tokens": body["max_completion_tokens"] == 7})
         },

@@ -171,7 +171,7 @@ pub(super) fn written(prefix: &Prefix, breakpoints: Breakpoints) -> Value {
         tool_choice: ToolChoice::Auto,
         effort: None,
     };
-    serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+    serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
 }
 
 /// The breakpoints that come nearest to the marks of a recorded history.
@@ -331,7 +331,7 @@ fn anthropic_request() {
                 context_length: input["context_length"].as_u64().map(|window| window as u32),
                 ..Dialect::PLAIN
             };
-            let body = String::from_utf8(body(&request, &dialect).unwrap()).unwrap();
+            let body = String::from_utf8(body(&request, &dialect).unwrap().to_vec()).unwrap();
             let unmarked = body.replace(crate::Ttl::FiveMinutes.mark(), "");
             compared(&serde_json::from_str(&unmarked).unwrap())
         },

@@ -141,7 +141,7 @@ fn written(input: &Value) -> Value {
         tool_choice: ToolChoice::Auto,
         effort: effort_of(&input["reasoning_config"]),
     };
-    serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+    serde_json::from_slice(&body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
 }
 
 #[test]

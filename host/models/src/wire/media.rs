@@ -78,7 +78,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             effort: None,
         };
-        let body = String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap();
+        let body = String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap();
         let unmarked = body.replace(crate::Ttl::FiveMinutes.mark(), "");
         serde_json::from_str::<Value>(&unmarked).unwrap()["messages"].clone()
     }

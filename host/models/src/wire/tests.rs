@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{ApiMode, Breakpoints, Marks, Place, Prefix, Style, System, ToolChoice};
+use crate::{ApiMode, Marks, Place, Prefix, Style, System, ToolChoice, Ttl};
 
 pub(crate) const ENVELOPE: Style = Style::new(ApiMode::ChatCompletions, Marks::Envelope);
 pub(crate) const NATIVE: Style = Style::new(ApiMode::AnthropicMessages, Marks::Native);
@@ -54,7 +54,7 @@ fn text(prefix: &Prefix, breakpoints: Breakpoints) -> String {
         tool_choice: ToolChoice::Auto,
         effort: None,
     };
-    String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+    String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_request_for_text_alone_keeps_every_byte_that_a_cache_compares() {
             tool_choice,
             effort: None,
         };
-        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap()
+        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
     };
     let choice_in = |body: &str| serde_json::from_str::<Value>(body).unwrap().get("tool_choice").cloned();
     for (style, choice) in [

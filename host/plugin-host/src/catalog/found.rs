@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermes_runtime::{CompileProgress, LimitSet, Loaded, Manner, Runtime};
+use hermes_runtime::{CompileProgress, LimitSet, LoadError, Loaded, Manner, Packed, Runtime};
 
 use super::folder::{CodeFiles, SKILLS, skills_in};
 use crate::digest::{Contents, LARGEST_FOLDER};
@@ -21,7 +21,7 @@ pub struct Bundled {
     /// The text of its `plugin.yaml`.
     pub manifest: &'static str,
     /// The bytes of its component.
-    pub component: &'static [u8],
+    pub component: Packed<'static>,
     /// The BLAKE3 digest of these bytes. With it, a start reads none of them if the component was compiled before.
     pub digest: [u8; 32],
 }
@@ -29,7 +29,7 @@ pub struct Bundled {
 impl Bundled {
     /// A bundled plugin with the digest of its component.
     pub fn new(manifest: &'static str, component: &'static [u8]) -> Self {
-        Self { manifest, component, digest: *blake3::hash(component).as_bytes() }
+        Self { manifest, component: Packed::Plain(component), digest: *blake3::hash(component).as_bytes() }
     }
 
     /// Its manifest. A start asks for it several times, so a process parses each text once.
@@ -102,7 +102,7 @@ pub struct Found {
     pub status: GrantStatus,
     pub(super) location: CodeLocation,
     /// The component that reads its folder of skills.
-    pub(super) reader: Option<&'static [u8]>,
+    pub(super) reader: Option<Bundled>,
 }
 
 /// Where its code is.
@@ -135,13 +135,17 @@ impl Code {
 impl Found {
     /// A digest of everything that determines the plugin in a session: code, manifest, permissions and limits.
     pub(crate) fn generation(&self) -> Result<[u8; 32], PluginsError> {
-        Ok(generation(self, blake3::hash(self.code()?.bytes()).as_bytes()))
+        let digest = match &self.location {
+            CodeLocation::Bundled(plugin) => plugin.digest,
+            _ => blake3::hash(self.code()?.bytes()).into(),
+        };
+        Ok(generation(self, &digest))
     }
 
     /// Its code, if it may run. The bytes that are compared with the grant are the bytes that are returned.
     pub fn code(&self) -> Result<Code, PluginsError> {
         let (folder, files) = match &self.location {
-            CodeLocation::Bundled(plugin) => return Ok(Code::Component(Cow::Borrowed(plugin.component))),
+            CodeLocation::Bundled(plugin) => return self.unpacked(plugin),
             CodeLocation::Memory(code) => return Ok(code.clone()),
             CodeLocation::Folder(folder, files) => (folder, files),
         };
@@ -185,7 +189,15 @@ impl Found {
             }
         }
         let unbuilt = || PluginsError::Unbuilt { folder: folder.to_owned(), file: None };
-        Ok(Code::Component(Cow::Borrowed(self.reader.ok_or_else(unbuilt)?)))
+        self.unpacked(&self.reader.ok_or_else(unbuilt)?)
+    }
+
+    fn unpacked(&self, plugin: &Bundled) -> Result<Code, PluginsError> {
+        plugin.component.unpack().map(Code::Component).map_err(|error| PluginsError::Load {
+            name: self.manifest.name.clone(),
+            place: self.origin.to_string(),
+            source: LoadError::Compile { why: error.to_string() },
+        })
     }
 
     /// Whether it has skills in its folder, and no code.

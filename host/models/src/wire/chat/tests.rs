@@ -32,7 +32,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
         effort: None,
     };
     assert_eq!(
-        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap(),
+        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap(),
         concat!(
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"#,
             r#""temperature":0.7,"response_format":{"type":"json_schema","json_schema":{"name":"reply","#,
@@ -61,7 +61,7 @@ fn what_is_absent_is_left_out() {
         tool_choice: ToolChoice::Auto,
         effort: None,
     };
-    let body = body(&request, &Dialect { stream_options: false, ..Dialect::PLAIN }).unwrap();
+    let body = body(&request, &Dialect { stream_options: false, ..Dialect::PLAIN }).unwrap().to_vec();
     assert_eq!(body, br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#);
 }
 
@@ -235,7 +235,7 @@ fn an_effort_adds_members_before_the_tools_and_changes_nothing_behind_them() {
             tool_choice: ToolChoice::Auto,
             effort,
         };
-        String::from_utf8(body(&request, &Dialect { switch, ..Dialect::PLAIN }).unwrap()).unwrap()
+        String::from_utf8(body(&request, &Dialect { switch, ..Dialect::PLAIN }).unwrap().to_vec()).unwrap()
     };
     let (unasked, high) = (written(None, switch), written(Some(Effort::High), switch));
     let (head, rest) = unasked.split_once(r#","tools":"#).unwrap();

@@ -41,7 +41,7 @@ fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
 }
 
 fn written(request: &Request<'_>, dialect: &Dialect) -> Value {
-    serde_json::from_slice(&body(request, dialect).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, dialect).unwrap().to_vec()).unwrap()
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_body_is_what_the_vendors_library_would_send() {
         ..request("anthropic/claude-sonnet-4.5", &prefix)
     };
     let dialect = Dialect { vendor_names: true, context_length: Some(200_000), ..Dialect::PLAIN };
-    let body = String::from_utf8(body(&request, &dialect).unwrap()).unwrap();
+    let body = String::from_utf8(body(&request, &dialect).unwrap().to_vec()).unwrap();
     insta::assert_snapshot!(body.replace("},{", "},\n{"), @r#"
     {"model":"claude-sonnet-4-5","max_tokens":64000,"stream":true,"temperature":0.5,"tool_choice":{"type":"auto"},"tools":[{"name":"a","description":"does \"a\"","input_schema":{"type":"object", "z":1, "big":12345678901234567890}},
     {"name":"b","description":"d","input_schema":{"type":"object","properties":{}}}],"system":[{"type":"text","text":"stable","cache_control":{"type":"ephemeral","ttl":"1h"}},

@@ -34,7 +34,7 @@ fn request<'a>(model: &'a str, prefix: &'a Prefix) -> Request<'a> {
 }
 
 fn sent(request: &Request<'_>) -> Value {
-    serde_json::from_slice(&body(request, &Dialect::PLAIN).unwrap()).unwrap()
+    serde_json::from_slice(&body(request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
 }
 
 /// The items of one message.
@@ -63,7 +63,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
         ..request("gpt-4.1", &prefix)
     };
     assert_eq!(
-        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap()).unwrap(),
+        String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap(),
         concat!(
             r#"{"model":"gpt-4.1","stream":true,"store":false,"max_output_tokens":16,"temperature":0.7,"#,
             r#""text":{"format":{"type":"json_schema","name":"reply","schema":{"type":"object"}}},"#,
@@ -83,7 +83,7 @@ fn a_body_has_the_sdks_keys_in_a_fixed_order_and_nothing_else() {
 #[test]
 fn what_is_absent_is_left_out() {
     let prefix = prefix(System::default(), "[]", &[shown(Role::User, "hi")]);
-    let body = body(&request("m", &prefix), &Dialect::PLAIN).unwrap();
+    let body = body(&request("m", &prefix), &Dialect::PLAIN).unwrap().to_vec();
     assert_eq!(body, br#"{"model":"m","stream":true,"store":false,"input":[{"role":"user","content":"hi"}]}"#);
 }
 
