@@ -27,13 +27,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "hermes-cli",
         &[
+            "hermes-console",
             "hermes-protocol",
             "hermes-app",
             "hermes-peer",
             "hermes-config",
             "hermes-diagnostic",
             "hermes-conformance",
-            "hermes-lab",
             "hermes-agent",
             "hermes-install",
             "hermes-plugin-host",
@@ -43,12 +43,49 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-terminal",
             "hermes-runtime",
-            "hermes-sandbox",
             "hermes-capabilities",
             "hermes-checkpoints",
             "hermes-notes",
             "hermes-conversation",
-            "hermes-private-files",
+        ],
+    ),
+    // A program of its own. Its runtimes start as those of `hermes` do; its benchmark starts components by itself.
+    (
+        "hermes-lab",
+        &[
+            "hermes-console",
+            "hermes-app",
+            "hermes-conformance",
+            "hermes-engine-trials",
+            "hermes-recordings",
+            "hermes-test-data",
+            "hermes-agent",
+            "hermes-mcp",
+            "hermes-models",
+            "hermes-plugin-host",
+            "hermes-ranking",
+            "hermes-store",
+            "hermes-testkit",
+            "hermes-runtime",
+            "hermes-conversation",
+            "hermes-diagnostic",
+        ],
+    ),
+    // What both programs print. It names the errors that commands still get from crates below the application.
+    (
+        "hermes-console",
+        &[
+            "hermes-app",
+            "hermes-config",
+            "hermes-protocol",
+            "hermes-terminal",
+            "hermes-agent",
+            "hermes-install",
+            "hermes-models",
+            "hermes-plugin-host",
+            "hermes-store",
+            "hermes-conversation",
+            "hermes-diagnostic",
         ],
     ),
     (
@@ -84,6 +121,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-store",
             "hermes-runtime",
             "hermes-capabilities",
+            "hermes-recordings",
+            "hermes-sandbox",
             "hermes-checkpoints",
             "hermes-notes",
             "hermes-conversation",
@@ -91,13 +130,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-private-files",
         ],
     ),
-    // It makes conversations of its own, and proves engines as the laboratory does.
+    // It holds engines to their trials.
     (
         "hermes-conformance",
         &[
             "hermes-test-data",
             "hermes-zoo",
-            "hermes-lab",
+            "hermes-engine-trials",
             "hermes-plugin-host",
             "hermes-testkit",
             "hermes-runtime",
@@ -107,20 +146,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
-    // Its runtimes start as those of the program do; its benchmark starts components by itself.
+    // Trials of engines, for the conformance tests and the laboratory.
     (
-        "hermes-lab",
+        "hermes-engine-trials",
         &[
-            "hermes-test-data",
             "hermes-agent",
-            "hermes-models",
             "hermes-plugin-host",
-            "hermes-ranking",
             "hermes-store",
             "hermes-testkit",
             "hermes-runtime",
             "hermes-conversation",
-            "hermes-diagnostic",
         ],
     ),
     // Only its tests use the concrete store; the code knows the port.
@@ -201,6 +236,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Stores and histories for tests, and the rules of the port.
     ("hermes-testkit", &["hermes-session-store", "hermes-runtime", "hermes-conversation"]),
+    // It reads files of other agents, and knows neither engines nor stores.
+    ("hermes-recordings", &["hermes-conversation", "hermes-diagnostic"]),
     ("hermes-session-store", &["hermes-conversation", "hermes-diagnostic"]),
     // Part of the build: it compiles the plugins that the binary bundles.
     ("hermes-precompile", &["hermes-runtime"]),

@@ -139,26 +139,30 @@ impl Repository {
         flags
     }
 
-    /// Precompiles the staged plugins, then builds the binary that includes them. Returns its path.
+    /// Precompiles the staged plugins, then builds the programs that include them: `hermes`, whose path is returned, and `hermes-lab`
+    /// beside it, which `hermes lab` starts.
     pub(crate) fn build_hermes(&self, profile: Profile) -> Result<PathBuf> {
-        let mut precompile = Command::new(self.build_binary(profile, "hermes-precompile")?);
+        let mut precompile = Command::new(self.build_binaries(profile, &["hermes-precompile"])?);
         precompile.arg(self.root.join(BUNDLED));
         must(precompile)?;
-        self.build_binary(profile, "hermes")
+        self.build_binaries(profile, &["hermes", "hermes-lab"])
     }
 
-    fn build_binary(&self, profile: Profile, name: &str) -> Result<PathBuf> {
+    /// Builds programs, and returns the path of the first one.
+    fn build_binaries(&self, profile: Profile, names: &[&str]) -> Result<PathBuf> {
         let mut command = self.cargo();
         command.arg("build");
         match profile {
             // With the whole workspace selected, dependencies have the features that the tests need.
             Profile::Dev => command.arg("--workspace"),
-            // Both packages are selected for both binaries, so that dependencies have the same features and are built once.
+            // All packages are selected for each binary, so that dependencies have the same features and are built once.
             Profile::Release => {
-                command.args(["--release", "--package", "hermes-cli", "--package", "hermes-precompile"])
+                let packages = ["hermes-cli", "hermes-lab", "hermes-precompile"];
+                command.arg("--release").args(packages.iter().flat_map(|package| ["--package", package]))
             }
         };
-        command.args(["--bin", name]);
+        command.args(names.iter().flat_map(|name| ["--bin", name]));
+        let name = names.first().copied().unwrap_or_default();
         artifacts(command)?
             .into_iter()
             .find(|artifact| artifact.name == name)

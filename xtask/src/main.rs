@@ -63,7 +63,7 @@ usage: cargo xtask COMMAND
                 vendor's client; needs Python 3 and its package index
   lint          check formatting and run clippy for the host and the guests; warnings are errors
   check [ARGS]  `lint` and `test` in one build: clippy compiles the crates for the tests
-  build         build the release binary with all plugins: target/release/hermes
+  build         build the release binary with all plugins, target/release/hermes, and the laboratory beside it, target/release/hermes-lab
   bindings      generate the Rust SDK's bindings to the contract again: sdk/rust/src/bindings, which git ignores; commands that build
                 plugins do so by themselves if the contract changed
   plugins       build the plugins and stage them in target/bundled and target/test-guests

@@ -1,11 +1,17 @@
 //! `$HERMES_HOME`: its location, and the paths of its files.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use hermes_private_files::{append_file, create_folder, rotate, write_whole};
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
 
 use crate::AppError;
 use crate::desk::Tenant;
+
+/// A log with more bytes than this is renamed, and replaces the older one.
+const LARGEST_LOG: u64 = 5 << 20;
 
 /// The path of the home folder. Creating a `Home` creates no files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +76,15 @@ impl Home {
         self.shared.join("prices.json")
     }
 
+    /// Keeps list prices of the user.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep_prices(&self, text: &str) -> io::Result<()> {
+        write_whole(&self.prices(), text.as_bytes())
+    }
+
     /// The folder of installed plugins.
     pub fn plugins(&self) -> PathBuf {
         self.shared.join("plugins")
@@ -88,6 +103,21 @@ impl Home {
     /// The folder of logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
+    }
+
+    /// Opens the log of the program to append to it. A large log begins anew.
+    ///
+    /// # Errors
+    ///
+    /// When the file or its folder cannot be created.
+    pub fn open_log(&self) -> io::Result<File> {
+        let folder = self.logs();
+        create_folder(&folder)?;
+        let path = folder.join("hermes.log");
+        if fs::metadata(&path).is_ok_and(|found| found.len() > LARGEST_LOG) {
+            rotate(&path, &folder.join("hermes.log.1"))?;
+        }
+        append_file(&path)
     }
 
     /// The history of the chat's lines.

@@ -14,12 +14,14 @@ pub mod doctor;
 mod embedding;
 mod ephemeral;
 mod error;
+pub mod files;
 mod home;
 mod learned;
 mod logins;
 pub mod operations;
 mod plugins;
 mod probe;
+pub mod process;
 mod providers;
 mod reporter;
 mod setup;
@@ -31,18 +33,19 @@ pub use desk::{
     Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Stored,
     Tenant, recovered_undos,
 };
+pub use diagnosis::every_code;
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
 pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
 pub use hermes_conversation::SessionId;
 pub use hermes_diagnostic::{counted, grouped};
 pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
-pub use hermes_runtime::Compiler;
 pub use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Trust, UsageRow};
 pub use home::Home;
 pub use logins::KnownLogin;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};
+pub use process::Compiler;
 pub use providers::Listing;
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};

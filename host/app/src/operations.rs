@@ -7,6 +7,7 @@ mod grants;
 mod handover;
 mod installation;
 mod model;
+mod publication;
 mod removal;
 mod skills;
 mod update;
@@ -24,6 +25,7 @@ pub use handover::{ConfigLine, Handover, Leftovers};
 pub(crate) use installation::Downloads;
 pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
 pub use model::{ChosenModel, ModelPlace, set_model};
+pub use publication::push_image;
 pub use removal::{RemovalReport, remove};
 pub use skills::{
     SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, update_skill,

@@ -1,13 +1,14 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use hermes_config::most_similar;
+use hermes_console::children::ChildCommand;
 
 use crate::failure::{Failure, Kind};
 use crate::import::ImportCommand;
-use crate::lab::LabCommand;
 use crate::mcp::McpCommand;
 use crate::memory::MemoryCommand;
 use crate::plugins::command::PluginsCommand;
@@ -89,9 +90,11 @@ pub(crate) enum Command {
     /// Show tokens and cost by day, session, model and plugin
     Usage(UsageArguments),
     /// Compare context engines on recorded conversations, without a model
+    #[command(disable_help_flag = true)]
     Lab {
-        #[command(subcommand)]
-        command: LabCommand,
+        /// A command of the laboratory and its arguments; `hermes lab --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Show what fills the context window, and every compaction so far
     Context {
@@ -140,47 +143,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Compile a component (other Hermes processes run this)
-    #[command(hide = true)]
-    CompilePlugin {
-        /// Memory limit in bytes
-        #[arg(long, value_name = "BYTES", default_value_t = crate::compile::MEMORY)]
-        memory: u64,
-        /// Nobody waits for the code: lower this process's priority
-        #[arg(long)]
-        background: bool,
-        /// Compile fast, to slower code
-        #[arg(long)]
-        draft: bool,
-        /// A file with functions that were compiled before
-        #[arg(long, value_name = "FILE", requires = "functions_bytes")]
-        functions: Option<std::path::PathBuf>,
-        /// The bytes of that file to read
-        #[arg(long, value_name = "BYTES")]
-        functions_bytes: Option<u64>,
-        /// The file for the functions of this compilation
-        #[arg(long, value_name = "FILE")]
-        functions_to: Option<std::path::PathBuf>,
-    },
-    /// Open a native library (other Hermes processes run this)
-    #[command(hide = true)]
-    TryLibrary {
-        /// The file of the library
-        file: PathBuf,
-    },
-    /// Run the statements of a plugin's database (other Hermes processes run this)
-    #[command(hide = true)]
-    ServeSql,
-    /// Print what this machine offers to confine programs (other Hermes processes run this)
-    #[command(hide = true)]
-    ProbeSandbox,
-    /// Run a program and end it with everything that it starts (other Hermes processes run this)
-    #[command(hide = true)]
-    SuperviseProgram {
-        /// The program and its arguments
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
-        command: Vec<std::ffi::OsString>,
-    },
+    #[command(flatten)]
+    Child(ChildCommand),
     /// Choose a provider and a model, store the key, and send a test request
     Setup(crate::setup::SetupArguments),
     /// Show, search and switch the model of new sessions
@@ -347,11 +311,7 @@ impl Command {
             Self::Login(_) => "login",
             Self::Logout(_) => "logout",
             Self::Config { .. } => "config",
-            Self::CompilePlugin { .. } => "compile-plugin",
-            Self::TryLibrary { .. } => "try-library",
-            Self::ServeSql => "serve-sql",
-            Self::ProbeSandbox => "probe-sandbox",
-            Self::SuperviseProgram { .. } => "supervise-program",
+            Self::Child(child) => child.name(),
             Self::Setup(_) => "setup",
             Self::Model { .. } => "model",
             Self::Doctor { .. } => "doctor",

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use hermes_app::Home;
 use hermes_app::doctor::{Check, Outcome, examine_home};
+use hermes_app::{Home, process};
 use hermes_diagnostic::Fix;
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::session_arguments::ModelArguments;
-use crate::{compile, text, wording};
+use crate::{text, wording};
 
 /// Prints the report. With a failed check, the exit code is 1. `asks_model`: whether the model gets a small request.
 pub(crate) async fn run(
@@ -19,7 +19,7 @@ pub(crate) async fn run(
     json: bool,
     console: Console,
 ) -> Result<ExitCode, Failure> {
-    let checks = examine_home(&Home::locate()?, &model.choice(), compile::compiler(), asks_model).await;
+    let checks = examine_home(&Home::locate()?, &model.choice(), process::compiler(), asks_model).await;
     if json {
         let checks: Vec<_> = checks
             .iter()

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hermes_app::files::append_file;
 use hermes_terminal::{Candidates, Written};
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
@@ -22,7 +23,6 @@ use rustyline::{
 use crate::completion::Completion;
 use crate::input::{HISTORY_LINES, Input, is_continued, joined};
 use crate::live::Live;
-use hermes_private_files::append_file;
 
 /// The source of inputs.
 pub(crate) enum Lines {

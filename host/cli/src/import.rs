@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use hermes_app::Home;
+use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_peer::{Agent, Import, Mode, PartReport, PeerError, PeerHome, Report};
 use jiff::Timestamp;
 use serde_json::json;
@@ -45,12 +46,12 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     let ImportCommand::Peer(arguments) = command;
     let home = Home::locate()?;
     // The own home is read afterwards: its error would hide that it is the peer's.
-    let peer = PeerHome::find(arguments.path.as_deref(), home.path())?;
+    let peer = PeerHome::find(arguments.path.as_deref(), home.path()).map_err(Diagnostic::from)?;
     let setup = launch::setup(console)?;
     let asks = !arguments.yes && !arguments.dry_run;
-    let import = Import::of(&peer, arguments.with_keys)?;
+    let import = Import::of(&peer, arguments.with_keys).map_err(Diagnostic::from)?;
     if asks || arguments.dry_run {
-        let report = import.run(&peer, &setup, Mode::DryRun)?;
+        let report = import.run(&peer, &setup, Mode::DryRun).map_err(Diagnostic::from)?;
         show(&report, true, arguments.json, console)?;
         if arguments.dry_run || !report.has_news() {
             return Ok(ExitCode::SUCCESS);
@@ -67,13 +68,17 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
         }
     }
     let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
-    let report = import.run(&peer, &setup, Mode::Write { now })?;
+    let report = import.run(&peer, &setup, Mode::Write { now }).map_err(Diagnostic::from)?;
     show(&report, false, arguments.json, console)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to do about a word in place of a command: the name of another agent, as in `hermes import claude`, or a home.
-pub(crate) fn of_other_agent(word: &str) -> Option<(String, String)> {
+/// The cause and the fix of a word in place of a command of `hermes import`: the name of another agent, as in `hermes import claude`,
+/// or a home.
+pub(crate) fn unknown(command: &str, word: &str) -> Option<(String, String)> {
+    if !command.ends_with(" import") {
+        return None;
+    }
     let path = Path::new(word);
     let error = match Agent::by_word(word) {
         Some(agent) => PeerError::OtherAgent(agent.usable(None)),
@@ -86,7 +91,7 @@ pub(crate) fn of_other_agent(word: &str) -> Option<(String, String)> {
         },
         None => return None,
     };
-    let failure = Failure::from(error);
+    let failure = Failure::from(error.diagnose());
     Some((failure.why, failure.fix))
 }
 

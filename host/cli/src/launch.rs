@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 pub(crate) use hermes_app::Setup;
-use hermes_app::{Beginning, Desk, Home, Lifetime, ModelChoice, SessionRequest};
+use hermes_app::{Beginning, Desk, Home, Lifetime, ModelChoice, SessionRequest, process};
 
-use crate::compile;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::logging;
@@ -17,7 +16,7 @@ const PLATFORM: &str = "cli";
 
 /// Reads the home without showing its warnings.
 pub(crate) fn read() -> Result<Setup, Failure> {
-    Ok(Setup::read(Home::locate()?, compile::compiler())?)
+    Ok(Setup::read(Home::locate()?, process::compiler())?)
 }
 
 /// Reads the home and shows what should be corrected in its files, but not which variables are missing: only what uses the

@@ -11,13 +11,10 @@ mod attached;
 mod bars;
 mod cache;
 mod chat;
-mod compile;
 mod completion;
-mod console;
 mod context;
 mod doctor;
 mod editor;
-mod failure;
 mod file_names;
 mod front;
 mod import;
@@ -27,16 +24,13 @@ pub mod invariants;
 mod lab;
 mod launch;
 mod live;
-mod logging;
 mod login;
 mod mcp;
 mod memory;
 mod model;
 mod moments;
 mod oneshot;
-mod output;
 mod plugins;
-mod progress;
 mod prompt;
 mod question;
 mod screen;
@@ -51,21 +45,17 @@ mod skill_commands;
 mod skills;
 mod slash;
 mod spending;
-mod sql;
 mod status;
-mod supervise;
-mod table;
-mod text;
 mod typed;
 mod undo;
-mod usage;
-mod wording;
 
 use std::future::Future;
 use std::process::ExitCode;
 
-use clap::Parser;
-use hermes_runtime::FunctionFiles;
+use clap::{CommandFactory as _, Parser as _};
+use hermes_app::process;
+// The modules of this crate name them as their own.
+use hermes_console::{console, failure, logging, output, progress, table, text, usage, wording};
 
 use arguments::{Arguments, Command};
 use console::Console;
@@ -75,7 +65,8 @@ use oneshot::Form;
 /// Runs the command of this process, and reports its failure.
 pub fn start() -> ExitCode {
     let console = Console::of_process();
-    let arguments = Arguments::try_parse().map_err(|error| usage::failure(&error));
+    let arguments = Arguments::try_parse();
+    let arguments = arguments.map_err(|error| usage::failure(&error, Arguments::command(), &import::unknown));
     arguments.and_then(|arguments| run(arguments, console)).unwrap_or_else(|failure| {
         console.report(&failure);
         failure.kind.into()
@@ -94,7 +85,7 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         // Without a file to write, this cannot fail.
         let _ = logging::start(verbose, None);
     }
-    sql::use_workers();
+    process::use_sql_workers();
     match command {
         None => match oneshot {
             Some(text) => {
@@ -122,17 +113,10 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
         Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
         Some(Command::Usage(arguments)) => spending::run(&arguments, console),
-        Some(Command::Lab { command }) => lab::run(&command, console),
+        Some(Command::Lab { arguments }) => Err(lab::run(verbose, &arguments)),
         Some(Command::Context { id, summary, json }) => wait(context::run(id.as_deref(), summary, json, console)),
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
-        Some(Command::CompilePlugin { memory, background, draft, functions, functions_bytes, functions_to }) => {
-            let files = FunctionFiles { known: functions.zip(functions_bytes), next: functions_to };
-            compile::serve(memory, background, draft.then_some(&files))
-        }
-        Some(Command::TryLibrary { file }) => Ok(compile::try_library(&file)),
-        Some(Command::ServeSql) => sql::serve(),
-        Some(Command::SuperviseProgram { command }) => supervise::serve(&command),
-        Some(Command::ProbeSandbox) => Ok(supervise::probe()),
+        Some(Command::Child(child)) => child.serve(),
         Some(Command::Mcp { command }) => wait(mcp::run(&command, verbose, console)),
         Some(Command::Skills { command }) => wait(skills::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
@@ -148,19 +132,19 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs an async command. At least two threads: one for the turn, one for background work.
+/// Runs an async command.
 fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    supervise::programs();
-    hermes_runtime::share_heap();
-    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 4));
-    let runtime = hermes_runtime::executor::shared(threads).map_err(|error| {
+    let threads = process::threads().map_err(|error| {
         let fix = "end other programs, or raise the limits of threads and memory";
         Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
     })?;
-    let ended = runtime.block_on(work);
+    let ended = threads.block_on(work);
     // A thread that still waits for input must not keep the process alive.
-    runtime.shutdown_background();
+    threads.shutdown_background();
     // Programs that plugins started must not outlive the process.
-    hermes_capabilities::process::end_all();
+    process::end_programs();
     ended
 }
+
+#[cfg(test)]
+mod codes;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use hermes_app::files::append_file;
 use hermes_conversation::SessionId;
-use hermes_private_files::append_file;
 use hermes_protocol::{CallId, Mode, Status};
 use hermes_terminal::{
     Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted,
@@ -235,7 +235,7 @@ pub(crate) fn restore_at_signals(ctrl_c: &CtrlC) {
                 hermes_terminal::give_back();
             }
             silence::give_back();
-            hermes_capabilities::process::end_all();
+            hermes_app::process::end_programs();
             std::process::exit(128 + kind.as_raw_value());
         });
     }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use hermes_app::files::read_regular;
 use hermes_app::{Carried, Desk, Lifetime, Opened, SessionRequest};
 use hermes_config::WhileBusy;
 use hermes_conversation::media::{MOST_BYTES, MediaError};
 use hermes_conversation::{Media, Part, SessionId};
-use hermes_private_files::read_regular;
 use hermes_protocol::{Command, CommandError, EventKind, TurnEnd, UserMessage};
 use serde_json::json;
 

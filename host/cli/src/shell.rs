@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hermes_capabilities::process::{End, OwnProgram};
+use hermes_app::process::{End, OwnProgram};
 use hermes_terminal::{Activity, Part};
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;

@@ -105,7 +105,7 @@ impl CtrlC {
                     hermes_terminal::give_back();
                 }
                 silence::give_back();
-                hermes_capabilities::process::end_all();
+                hermes_app::process::end_programs();
                 std::process::exit(Kind::Interrupted as i32)
             }
         }

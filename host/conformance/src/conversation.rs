@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermes_conversation::{Conversation, Draft, MessageId, ToolCall, closing};
-use hermes_lab::generate::{Event, Scenario};
+use hermes_engine_trials::generate::{Event, Scenario};
 use hermes_testkit::{MemoryHistory, WordSearch};
 
 /// A conversation that plugins read and search by words.

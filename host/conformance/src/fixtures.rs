@@ -10,7 +10,7 @@ use hermes_capabilities::files::Change;
 use hermes_capabilities::process::Run;
 use hermes_capabilities::sql::Database;
 use hermes_conversation::{Model, Usage, tokens};
-use hermes_lab::Terms;
+use hermes_engine_trials::Terms;
 use hermes_plugin_host::services::{
     Approval, Clock, EmbeddingModel, EmbeddingRequest, Embeddings, Finish, ModelReply, ModelRequest, Models, Pieces,
     Refusal, Vectors,

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hermes_conversation::{Conversation, Refusal, Summary, View, plan};
-use hermes_lab::sessions::{self, Held};
-use hermes_lab::verify::{self, Trial};
+use hermes_engine_trials::sessions::{self, Held};
+use hermes_engine_trials::verify::{self, Trial};
 use hermes_plugin_host::{Catalog, Moment, Outcome, Plugins, Progress, QUIETLY, Selection, Timing};
 use hermes_runtime::Runtime;
 use tokio::runtime::Runtime as Tokio;

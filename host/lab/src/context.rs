@@ -1,14 +1,13 @@
 //! The context of a request as a list of blocks, which the simulated cache and the measures use.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermes_conversation::media::Source;
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Message, MessageId, Part, Role, Shown, ToolCall};
+use hermes_engine_trials::passage::{self, Line};
+use hermes_engine_trials::trace::Compaction;
 use serde::Serialize;
-
-use crate::passage::{self, Line};
 
 /// A rendered message, with everything that is measured of it computed once.
 #[derive(Debug)]
@@ -119,21 +118,6 @@ pub struct Publication {
     pub by_rule: bool,
     /// The compactions that led to the view, in order.
     pub compactions: Vec<Compaction>,
-}
-
-/// A compaction of the view.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Compaction {
-    /// The engine, `host`, or the column of an external command.
-    pub by: String,
-    /// The reason, one line.
-    pub reason: String,
-    /// Estimated tokens of the messages before; unknown for an external command.
-    pub before: Option<u32>,
-    /// Estimated tokens of the messages after.
-    pub after: Option<u32>,
-    /// Additional fields of the engine's plan.
-    pub extra: BTreeMap<String, String>,
 }
 
 /// The messages of a request, without system prompt and tools.

@@ -7,8 +7,6 @@ use crate::LabError;
 hermes_diagnostic::codes! {
     /// The codes of the lab.
     pub mod codes {
-        READ = "lab.read", Category::General, "a file cannot be read";
-        RECORDING = "lab.recording", Category::General, "a file is not a recording that can be replayed";
         DIALOGUES = "lab.dialogues", Category::General, "a file contains no dialogues with questions";
         PRICES = "lab.prices", Category::General, "a file of prices cannot be used";
         TERMS = "lab.terms", Category::Usage, "a setting of the lab is out of range";
@@ -17,25 +15,10 @@ hermes_diagnostic::codes! {
     }
 }
 
-/// What can be replayed.
-const KNOWN: &str = "give an exported session, bodies of requests as JSON lines, or a session of pi, Claude Code, Codex, \
-                     opencode, Gemini CLI, Qwen Code, Continue or Cline";
-
 impl Diagnose for LabError {
     fn parts(&self) -> Parts {
         let (code, fix) = match self {
-            Self::Read { .. } => (codes::READ, Fix::words("check that the file exists and can be read")),
-            Self::Folder { session, .. } => (
-                codes::READ,
-                match session {
-                    Some(session) => Fix::words(format!("give one of its files, such as {}", session.display())),
-                    None => Fix::words("give a file"),
-                },
-            ),
-            Self::Foreign { .. } => (codes::RECORDING, Fix::words(KNOWN)),
-            Self::TooLarge { .. } => (codes::RECORDING, Fix::words("split it by session")),
-            Self::Line { .. } => (codes::RECORDING, Fix::words("correct the line").or(KNOWN)),
-            Self::Empty { .. } => (codes::RECORDING, Fix::words("choose a session in which a model has replied")),
+            Self::File(error) => return error.parts(),
             Self::Dialogues { .. } => (
                 codes::DIALOGUES,
                 Fix::words("give a file of LoCoMo or LongMemEval").or("a folder with a chat of BEAM and its questions"),
@@ -56,20 +39,12 @@ impl Diagnose for LabError {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
         let path = || "recording.jsonl".into();
         let errors = [
-            LabError::Read { path: path(), source: io::Error::other("refused") },
-            LabError::Folder { path: path(), session: Some(path()) },
-            LabError::Foreign { path: path(), why: "it is a session of Copilot CLI".into() },
-            LabError::TooLarge { path: path(), bytes: 2, most: 1 },
-            LabError::Line { path: path(), line: 1, why: "it is not JSON".into() },
-            LabError::Empty { path: path() },
             LabError::Dialogues { path: path(), why: "it is not JSON".into() },
             LabError::Prices { path: path(), why: "`input` is 0".into() },
             LabError::Terms { window: 1, fixed: 15_000, least: 30_000 },

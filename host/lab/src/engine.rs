@@ -3,14 +3,6 @@
 //! The column runs the host's real code: the same code calls the engine, verifies its plans, decides what pays off and
 //! folds by rule. Only the environment is simulated: the clock, the provider's cache and the model that writes summaries.
 
-pub(crate) mod bench;
-mod finder;
-mod gate;
-pub(crate) mod log;
-mod models;
-pub(crate) mod recall;
-pub(crate) mod watch;
-
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::path::Path;
@@ -19,18 +11,17 @@ use std::sync::Arc;
 use hermes_agent::compaction::Compacted;
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Conversation, Item, MessageId, View};
+use hermes_engine_trials::bench::{Bench, Setting};
+use hermes_engine_trials::recall::EngineTools;
+use hermes_engine_trials::trace::Compaction;
+use hermes_engine_trials::watch::Effort;
+use hermes_engine_trials::{StandIn, Terms, needles, runtime};
 use hermes_plugin_host::{Plugins, Start, Storage};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use self::bench::{Bench, Setting};
-use self::recall::EngineTools;
-use crate::Terms;
-use crate::context::{self, Block, Compaction, Context, Publication};
-use crate::figures::Effort;
-use crate::needles;
+use crate::context::{self, Block, Context, Publication};
 use crate::replay::{Answer, Column, Due, Remains};
-use hermes_testkit::StandIn;
 
 /// How many notices to the user a report repeats.
 const NOTICES: usize = 5;
@@ -181,11 +172,6 @@ impl Engine {
     }
 }
 
-/// A runtime with one thread, so that tasks run in a fixed order.
-pub(crate) fn runtime() -> Result<Runtime, String> {
-    hermes_runtime::executor::single().map_err(|error| format!("no thread can be started: {error}"))
-}
-
 /// The messages that a view shows in full.
 pub(crate) fn shown_whole(conversation: &Conversation, view: &View) -> HashSet<MessageId> {
     let spans = conversation.items(view).into_iter().filter_map(|item| match item {
@@ -209,13 +195,6 @@ fn publication(done: &[Compacted]) -> Option<Publication> {
         by_rule: done.iter().any(|compacted| compacted.by == "host"),
         compactions: done.iter().cloned().map(Compaction::from).collect(),
     })
-}
-
-impl From<Compacted> for Compaction {
-    fn from(compacted: Compacted) -> Self {
-        let Compacted { reason, by, before, after, extra } = compacted;
-        Self { by, reason, before: Some(before), after: Some(after), extra: extra.into_iter().collect() }
-    }
 }
 
 impl Column for Engine {

@@ -1,61 +1,15 @@
 //! Errors in the input of the lab. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
-use std::io;
 use std::path::PathBuf;
+
+use hermes_recordings::RecordingError;
 
 /// An unusable input. An error inside of a column is a [`ColumnError`](crate::ColumnError).
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A folder in place of a file.
-    #[error("{} is a folder", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// A recording in it.
-        session: Option<PathBuf>,
-    },
-    /// A file of another program that has no recording in a known format.
-    #[error("{}: {why}", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// What it is.
-        why: String,
-    },
-    /// A file is larger than a recording may be.
-    #[error("{}: {bytes} bytes are more than the {most} that a recording may have", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size in bytes.
-        bytes: u64,
-        /// The largest allowed size in bytes.
-        most: u64,
-    },
-    /// A line of a recording does not follow the format.
-    #[error("{}, line {line}: {why}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line number, starting at 1.
-        line: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A recording without a reply.
-    #[error("{}: it contains no reply of a model, so there is nothing to replay", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    /// A file cannot be read, or is no recording.
+    #[error(transparent)]
+    File(#[from] RecordingError),
     /// A file or folder without dialogues that can be used.
     #[error("{}: {why}", path.display())]
     Dialogues {

@@ -12,12 +12,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hermes_conversation::{Message, MessageId, Role, Shown, ToolCall, render};
+use hermes_engine_trials::trace::Compaction;
+use hermes_testkit::{StandIn, Written};
 use serde::{Deserialize, Serialize};
 
-use crate::context::{Block, Compaction, Context, Publication};
+use crate::context::{Block, Context, Publication};
 use crate::replay::{Answer, Column, Due, Remains};
 use crate::{LabError, Terms};
-use hermes_testkit::{StandIn, Written};
 
 /// The most bytes of a line that a command may answer.
 const LONGEST: u64 = 256 * 1024 * 1024;

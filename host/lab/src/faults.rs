@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hermes_conversation::Draft;
+use hermes_engine_trials::passage::{self, Line};
+use hermes_recordings::is_reply;
 
 use crate::context::{Block, Context};
-use crate::passage::{self, Line};
-use crate::session::is_reply;
 
 /// For each recorded reply, the lines that occurred earlier.
 #[derive(Debug, Clone, Default)]

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use hermes_conversation::{Draft, Message, Role, Usage, validity};
+use hermes_engine_trials::needles::Recovered;
+use hermes_engine_trials::watch::Effort;
+use hermes_engine_trials::{Prices, Terms};
+use hermes_testkit::Written;
 use serde::{Serialize, Serializer};
 
 use crate::cache::{Cache, Chain};
 use crate::context::{Block, Context};
 use crate::faults::{References, Visible};
-use crate::needles::Recovered;
 use crate::trace::{PrefixBreak, PublicationRow, RequestRow, SummaryRow};
-use crate::{Prices, Terms};
-use hermes_testkit::Written;
 
 /// The results of a column. Tokens and costs are serialized as whole tokens; a cost is in tokens at the price of a fresh one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -82,21 +83,6 @@ pub struct Figures {
     pub effort: Effort,
     /// What the engine's tools recovered.
     pub recovered: Option<Recovered>,
-}
-
-/// The work of a column apart from its contexts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Effort {
-    /// How often a plan was requested; `None` for columns without plans.
-    pub plans_asked: Option<u64>,
-    /// Plans that were refused.
-    pub plans_refused: Option<u64>,
-    /// Plans that did not pay off yet.
-    pub plans_deferred: Option<u64>,
-    /// Calls that failed or missed their deadline.
-    pub failures: Option<u64>,
-    /// Messages to which the engine added passages by itself.
-    pub assisted: Option<u64>,
 }
 
 impl Figures {

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use hermes_conversation::{Conversation, Draft, MessageId, ToolCall, Usage, View};
+use hermes_engine_trials::bench::{Bench, Setting};
+use hermes_engine_trials::runtime;
+use hermes_engine_trials::timing::Timing;
+use hermes_engine_trials::watch::elapsed;
 use hermes_plugin_host::{AssistDraft, CallError, ContextEngine as _, Outcome, PlanRequest, Plugins, Start, Storage};
 use tokio::runtime::Runtime;
 
-use crate::engine::bench::{Bench, Setting};
-use crate::engine::runtime;
-use crate::engine::watch::elapsed;
-use crate::timing::Timing;
 use crate::{FaultMode, StandIn, Terms};
 
 /// Messages of a turn: a question, calls with their results, a reply.

@@ -2,15 +2,17 @@
 
 use hermes_conversation::render::Rendering;
 use hermes_conversation::{Conversation, Message, MessageId, Usage};
+use hermes_engine_trials::needles::Recovered;
+use hermes_engine_trials::timing::Timing;
+use hermes_engine_trials::trace::Plans;
+use hermes_engine_trials::watch::Effort;
+use hermes_recordings::is_reply;
+use hermes_testkit::Written;
 
 use crate::faults::References;
-use crate::figures::{self, Effort, Figures, Point, Tally};
-use crate::needles::Recovered;
-use crate::session::is_reply;
-use crate::timing::Timing;
-use crate::trace::{EndRow, Plans, RequestRow, Row};
+use crate::figures::{self, Figures, Point, Tally};
+use crate::trace::{EndRow, RequestRow, Row};
 use crate::{Context, Recording, Terms};
-use hermes_testkit::Written;
 
 /// A request to answer.
 #[derive(Debug, Clone, Copy)]

@@ -5,14 +5,14 @@
 pub(crate) mod layout;
 mod table;
 
+use hermes_recordings::{Format, Note};
 use serde::Serialize;
 
 use crate::figures::{Figures, Point};
 use crate::replay::Outcome;
-use crate::session::{Format, Note};
 use crate::{FaultMode, LabError, Recording, Terms};
 
-pub use crate::timing::Timing;
+pub use hermes_engine_trials::timing::Timing;
 
 /// The limits of the method, printed in every report.
 pub const LIMITS: [&str; 5] = [

@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use hermes_engine_trials::generate::Dice;
 use hermes_models::{Asked, Lifetimes, Pauses, Price, Ttl, Waiting, WarmingLimits, warming_cost};
+use hermes_recordings::is_reply;
 use serde::Serialize;
 
 use crate::figures;
-use crate::generate::Dice;
-use crate::session::is_reply;
 use crate::{Recording, Terms};
 
 /// Two requests of a turn that are further apart in the recording are moved together: the user was away.

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use hermes_conversation::{Draft, Role};
 use hermes_lab::replay::{self, Everything};
-use hermes_lab::session::Format;
 use hermes_lab::{Recording, Terms};
+use hermes_recordings::Format;
 use hermes_test_data::recorded;
 
 /// Checks what holds for every recording, and returns it.

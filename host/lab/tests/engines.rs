@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use hermes_conversation::{Conversation, Draft, Item, MessageId, Shown, Summary, ToolCall, View, render, tokens};
+use hermes_engine_trials::verify::{Trial, verify};
 use hermes_lab::replay::{self, Answer, Column, Due, Remains};
-use hermes_lab::session::Format;
-use hermes_lab::verify::{Trial, verify};
 use hermes_lab::{Contestant, Engine, FaultMode, Figures, Recording, StandIn, Terms};
 use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
+use hermes_recordings::Format;
 use hermes_runtime::Runtime;
 use hermes_test_data::at_length;
 use serde_json::json;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hermes_app::files::{self, Readers};
 use hermes_notes::{Change, Done, Notes, Rules, Target};
-use hermes_private_files::Readers;
 use hermes_prompt::scan::{self, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -135,7 +135,7 @@ fn read(file: &Path, chosen: Option<Target>) -> Result<Vec<(Target, Vec<String>)
         }
         return Ok(files.iter().map(|file| read(file, None)).collect::<Result<Vec<_>, _>>()?.concat());
     }
-    let content = hermes_private_files::read_text(file, LARGEST).map_err(|error| {
+    let content = files::read_text(file, LARGEST).map_err(|error| {
         let why = format!("{} cannot be read: {error}", file.display());
         Failure::new(Kind::General, "nothing was imported", why, "name a text file that you can read")
     })?;

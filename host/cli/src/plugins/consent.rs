@@ -3,7 +3,7 @@
 pub(crate) mod screen;
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -11,7 +11,6 @@ use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, OfferedT
 use hermes_install::InstallError;
 use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
 use hermes_runtime::{Effect, Tool};
-use rustix::termios::tcgetwinsize;
 use screen::{ConsentScreen, Titles};
 
 use super::{handover, variables};
@@ -42,7 +41,7 @@ pub(crate) enum Grant {
 
 /// Shows on standard error what the plugin is, where it comes from and who signed it.
 fn show(manifest: &Manifest, pin: &Pin, console: Console) {
-    let mut sheet = console.sheet();
+    let mut sheet = ConsentScreen::on_stderr(console);
     sheet.row("plugin", &format!("{} {}", manifest.name, text::exact_within(&pin.version.to_string(), 60)));
     sheet.row("description", &manifest.description);
     sheet.whole("source", &pin.source);
@@ -62,7 +61,7 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     sheet.list("draft", &pin.drafts.iter().map(draft).collect::<Vec<_>>());
     let unknown = |field: &String| format!("{field}: an unknown field of plugin.yaml");
     sheet.list("ignored", &manifest.unknown.iter().map(unknown).collect::<Vec<_>>());
-    console.lines(sheet);
+    sheet.print();
 }
 
 /// What it means that files were changed by hand after they came from the source.
@@ -87,9 +86,9 @@ fn show_exports(offer: &Offer<'_>, console: Console) {
     if !offer.exports.is_empty() {
         let title = if offer.purpose == Purpose::Update { "new in this version" } else { "what the plugin adds" };
         let rows: Vec<String> = offer.exports.iter().map(|export| meaning(export)).collect();
-        let mut sheet = console.sheet();
+        let mut sheet = ConsentScreen::on_stderr(console);
         sheet.numbered("exports", &format!("{title}: {}", rows.len()), &rows, 1);
-        console.lines(sheet);
+        sheet.print();
     }
     if offer.exports.iter().any(|export| export == "hooks") && !offer.manifest.permissions.hooks {
         console.warning("the plugin does not request the permission `hooks`, so its hooks will not run");
@@ -98,7 +97,7 @@ fn show_exports(offer: &Offer<'_>, console: Console) {
 
 /// Names the tools, and those that the plugin calls dangerous.
 fn show_tools(offer: &Offer<'_>, console: Console) {
-    let mut sheet = console.sheet();
+    let mut sheet = ConsentScreen::on_stderr(console);
     match offer.tools {
         OfferedTools::Named([]) => return,
         OfferedTools::Named(tools) => {
@@ -112,7 +111,7 @@ fn show_tools(offer: &Offer<'_>, console: Console) {
         }
         OfferedTools::Unknown(why) => sheet.row("tools", &format!("not known yet: {why}")),
     }
-    console.lines(sheet);
+    sheet.print();
 }
 
 /// A tool for people: its name, what a call may do by its own word, and the beginning of its description.
@@ -157,9 +156,9 @@ fn show_permissions(offer: &Offer<'_>, native: bool, console: Console) {
             Titles { none: "none", some: "requested by the plugin" }
         }
     };
-    let mut sheet = console.sheet();
+    let mut sheet = ConsentScreen::on_stderr(console);
     sheet.agreement(offer.permissions, offer.limits, native.then_some(super::NATIVE), titles);
-    console.lines(sheet);
+    sheet.print();
 }
 
 /// Asks on the terminal, or answers from options without a question.
@@ -286,40 +285,5 @@ impl operations::Consent for Terminal {
 
     fn variables(&self, unset: &[&RequiredVariable]) -> Result<Vec<(String, String)>, Failure> {
         variables::ask_for(unset, self.console)
-    }
-}
-
-impl Console {
-    /// Writes a labelled text to standard error.
-    pub(super) fn row(self, label: &str, text: &str) {
-        let mut sheet = self.sheet();
-        sheet.whole(label, text);
-        self.lines(sheet);
-    }
-
-    /// Writes a title with numbered rows to standard error.
-    pub(super) fn numbered(self, label: &str, title: &str, rows: &[String]) {
-        let mut sheet = self.sheet();
-        sheet.numbered(label, title, rows, 1);
-        self.lines(sheet);
-    }
-
-    /// A sheet for standard error.
-    pub(crate) fn sheet(self) -> ConsentScreen {
-        /// Columns of a terminal that does not know its size.
-        const USUAL: usize = 80;
-        let columns = io::stderr().is_terminal().then(|| {
-            let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-            if size == 0 { USUAL } else { size }
-        });
-        ConsentScreen::new(self, columns)
-    }
-
-    /// Writes a sheet to standard error.
-    pub(crate) fn lines(self, sheet: ConsentScreen) {
-        let mut text = sheet.lines().join("\n");
-        text.push('\n');
-        // A closed standard error cannot be reported anywhere.
-        let _ = io::stderr().write_all(text.as_bytes());
     }
 }

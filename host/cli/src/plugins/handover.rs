@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use hermes_app::operations::{Adoption, ConfigLine, Handover, Leftovers};
 use hermes_plugin_host::PluginOrigin;
 
+use super::consent::screen::ConsentScreen;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::question::consented as question;
@@ -25,7 +26,9 @@ pub(super) fn ask(left: &Leftovers<'_>, keep: bool, console: Console) -> Result<
     let show = |lines: &[ConfigLine], title: &str| {
         let rows: Vec<String> = lines.iter().map(ToString::to_string).collect();
         if !rows.is_empty() {
-            console.numbered("config.yaml", title, &rows);
+            let mut sheet = ConsentScreen::on_stderr(console);
+            sheet.numbered("config.yaml", title, &rows, 1);
+            sheet.print();
         }
     };
     show(left.applied, "lines that apply to this plugin:");
@@ -35,7 +38,9 @@ pub(super) fn ask(left: &Leftovers<'_>, keep: bool, console: Console) -> Result<
     let count = left.asked.len();
     let written = match left.owner {
         Some(owner) => {
-            console.row("left by", &owner.to_string());
+            let mut sheet = ConsentScreen::on_stderr(console);
+            sheet.whole("left by", &owner.to_string());
+            sheet.print();
             format!("lines that were written for that plugin of this name: {count}")
         }
         None => format!("lines that give this name rights, perhaps written for another plugin: {count}"),
@@ -54,17 +59,19 @@ pub(super) fn ask(left: &Leftovers<'_>, keep: bool, console: Console) -> Result<
 /// Asks whether a plugin continues another origin.
 pub(super) fn ask_to_adopt(adoption: &Adoption, yes: bool, console: Console) -> Result<bool, Failure> {
     let text = |of: Option<&PluginOrigin>| of.map_or_else(|| UNKNOWN.to_owned(), ToString::to_string);
-    console.row("plugin", &adoption.name);
-    console.row("until now", &text(adoption.before.as_ref()));
-    console.row("from now on", &text(Some(&adoption.now)));
+    let mut sheet = ConsentScreen::on_stderr(console);
+    sheet.whole("plugin", &adoption.name);
+    sheet.whole("until now", &text(adoption.before.as_ref()));
+    sheet.whole("from now on", &text(Some(&adoption.now)));
     let what = match (&adoption.data, adoption.is_installed) {
         (Some(data), _) => {
-            console.row("data", &data.folder.display().to_string());
+            sheet.whole("data", &data.folder.display().to_string());
             "give this data to the installed plugin?"
         }
         (None, true) => "let the new source have the plugin's permissions, configuration and data?",
         (None, false) => "let the new source have the plugin's data?",
     };
+    sheet.print();
     if yes && !adoption.has_others {
         return Ok(true);
     }

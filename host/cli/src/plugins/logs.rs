@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hermes_agent::older_log;
-use hermes_private_files::open_regular;
+use hermes_app::files::open_regular;
 use serde_json::{Map, Value};
 
 use crate::console::{Console, Tone, print};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::files::Readers;
 use hermes_install::{Package, pack};
-use hermes_private_files::Readers;
 use serde_json::json;
 
 use crate::console::{Console, print};

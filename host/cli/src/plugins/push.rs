@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::operations;
 use hermes_install::{Image, InstallError, Login, Package, Push, Source, Tagged, pack};
 use serde_json::json;
 
@@ -60,7 +61,7 @@ pub(super) async fn run(arguments: &PushArguments, console: Console) -> Result<E
             }
         }
     }
-    push.write(&Terminal::new(console)).await?;
+    operations::push_image(push, &Terminal::new(console)).await?;
     shown(&image, &digest, &package, &tagged, arguments)
 }
 

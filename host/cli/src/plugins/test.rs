@@ -6,14 +6,14 @@ use std::thread;
 
 use clap::Args;
 use hermes_conformance::{Check, FixtureUse, HttpFixtures, ModelFixtures, Report, Settings, Subject, examine};
+use hermes_diagnostic::Diagnostic;
 use hermes_plugin_host::Code;
 
-use crate::compile;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::table::{Align, Table};
 use crate::text;
-use hermes_app::{CodeStorage, Home};
+use hermes_app::{CodeStorage, Home, process};
 
 /// The form of the files of `--http` and `--model`, for `--help`.
 const FIXTURES: &str = "\
@@ -69,9 +69,10 @@ pub(crate) struct TestArguments {
 
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
     let subject = match arguments.native {
-        true => Subject::find_native(&arguments.path)?,
-        false => Subject::find(&arguments.path, hermes_plugin_host::skill_reader(hermes_app::BUNDLED))?,
-    };
+        true => Subject::find_native(&arguments.path),
+        false => Subject::find(&arguments.path, hermes_plugin_host::skill_reader(hermes_app::BUNDLED)),
+    }
+    .map_err(Diagnostic::from)?;
     if let Code::Component(bytes) = &subject.code {
         super::check_drafts(&subject.manifest, bytes, arguments.allow_draft, "the plugin was not tested")?;
     }
@@ -83,8 +84,8 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
         seed: arguments.seed,
         turns: arguments.turns,
         config: arguments.config.clone(),
-        http: arguments.http.as_deref().map(HttpFixtures::read).transpose()?,
-        model: arguments.model.as_deref().map(ModelFixtures::read).transpose()?,
+        http: arguments.http.as_deref().map(HttpFixtures::read).transpose().map_err(Diagnostic::from)?,
+        model: arguments.model.as_deref().map(ModelFixtures::read).transpose().map_err(Diagnostic::from)?,
         jobs: thread::available_parallelism().map_or(1, Into::into),
     };
     let progress = |what: &str| {
@@ -92,7 +93,8 @@ pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCod
             console.note(what);
         }
     };
-    let report = examine(&subject, &code.runtime(&home, compile::compiler()), &settings, &progress)?;
+    let report = examine(&subject, &code.runtime(&home, process::compiler()), &settings, &progress);
+    let report = report.map_err(Diagnostic::from)?;
     if arguments.json {
         let value = serde_json::to_value(&report).map_err(|error| {
             Failure::new(Kind::General, "the report cannot be written", error.to_string(), "remove --json")

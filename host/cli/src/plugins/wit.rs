@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::SCAFFOLD;
+use hermes_app::{SCAFFOLD, files};
 
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &WitArguments, console: Console) -> Result<ExitCode
 
 /// Whether something other than this text is at the path.
 fn differs(path: &Path, text: &str) -> bool {
-    match hermes_private_files::read_regular(path, 1 << 20) {
+    match files::read_regular(path, 1 << 20) {
         Ok(found) => found != text.as_bytes(),
         // A folder is in the way, or a pipe.
         Err(_) => path.symlink_metadata().is_ok(),

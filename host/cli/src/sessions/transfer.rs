@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use hermes_app::files::{Patience, Place, open_regular};
 use hermes_conversation::SessionId;
 use hermes_diagnostic::Diagnose as _;
-use hermes_lab::Recording;
-use hermes_private_files::{Patience, Place, open_regular};
 use hermes_store::{Exported, Imported, Layout, Store, StoreError, Trust};
 use serde_json::json;
 
@@ -117,7 +116,7 @@ fn to_file(
 /// The failure if a file that is no export is known as that of another program.
 fn foreign(path: &Path, error: &StoreError) -> Option<Failure> {
     let StoreError::Import { line: 0..=2, .. } = error else { return None };
-    let why = format!("{} is no export of Hermes: {}", path.display(), Recording::recognised(path)?);
+    let why = format!("{} is no export of Hermes: {}", path.display(), hermes_app::files::recognised(path)?);
     let fix = "give a file that `hermes sessions export` wrote; sessions of other agents are not continued here, but `hermes \
                lab replay FILE` measures engines on them";
     Some(Failure { why, fix: fix.into(), ..Failure::from(error.diagnose()) })

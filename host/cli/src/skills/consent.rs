@@ -69,7 +69,7 @@ impl SkillConsent for Terminal {
     fn agree(&self, offer: &SkillOffer<'_>) -> Result<bool, Failure> {
         let SkillOffer { skill, review, is_update, changes, .. } = offer;
         let (header, entry, before) = (&skill.header, &skill.entry, &skill.replacing);
-        let mut sheet = self.console.sheet();
+        let mut sheet = ConsentScreen::on_stderr(self.console);
         sheet.whole("skill", &header.name);
         // The model reads all of it in every session.
         sheet.whole("description", &header.description);
@@ -122,7 +122,7 @@ impl SkillConsent for Terminal {
             let title = format!("{}, which may be harmless:", passages(&noted));
             warned(&mut sheet, "scan", "nothing found; that does not prove that the skill is harmless", &title, &noted);
         }
-        self.console.lines(sheet);
+        sheet.print();
         self.warn(offer);
         // A mark is no proof, so somebody has to read these lines.
         if self.is_unattended() && !asked.is_empty() && !offer.is_accepted {

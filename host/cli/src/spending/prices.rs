@@ -37,14 +37,14 @@ pub(super) fn run(arguments: &PricesArguments, setup: &Setup, console: Console) 
 /// Keeps the prices of a file in the home.
 fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let refused = |why: String, fix: &str| Failure::new(Kind::General, "the prices were not replaced", why, fix);
-    let text = hermes_private_files::read_text(file, Prices::LARGEST)
+    let text = hermes_app::files::read_text(file, Prices::LARGEST)
         .map_err(|error| refused(format!("{} cannot be read: {error}", file.display()), "give a file of prices"))?;
     let prices = Prices::of_file(&text).map_err(|flaw| {
         refused(format!("{}: {flaw}", file.display()), "correct the file; docs/use/usage.md describes its form")
     })?;
     setup.own()?;
     let kept = setup.home.prices();
-    hermes_private_files::write_whole(&kept, text.as_bytes()).map_err(|error| {
+    setup.home.keep_prices(&text).map_err(|error| {
         refused(format!("{} cannot be written: {error}", kept.display()), "make room, or check who owns the folder")
     })?;
     let own = prices.rows().filter(|row| row.is_own).count() as u64;

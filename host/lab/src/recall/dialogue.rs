@@ -15,9 +15,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use hermes_conversation::Role;
+use hermes_recordings::Note;
 use serde::Serialize;
-
-use crate::session::Note;
 
 pub use self::files::read;
 

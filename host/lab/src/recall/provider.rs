@@ -9,6 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hermes_agent::{EmbeddingSource, recall_budget};
 use hermes_conversation::{Conversation, MessageId, MessageRange, Model, Role, tokens};
+use hermes_engine_trials::bench::limits;
+use hermes_engine_trials::log::{IndexedSearch, Log};
+use hermes_engine_trials::runtime;
 use hermes_plugin_host::services::{
     Clock, Embeddings, FileGuard, ModelReply, ModelRequest, Models, NoSession, Pieces, RepeatableRandom, SandboxRules,
 };
@@ -23,9 +26,6 @@ use super::quoted::Texts;
 use super::sessions::draft;
 use super::{Answer, Contender, Dialogue, Memory, Turn};
 use crate::Terms;
-use crate::engine::bench::limits;
-use crate::engine::log::{IndexedSearch, Log};
-use crate::engine::runtime;
 
 /// The most steps of an upkeep. A provider that wants more never ends.
 const STEPS: usize = 100_000;

@@ -2,11 +2,11 @@
 
 mod table;
 
+use hermes_recordings::Note;
 use serde::Serialize;
 
 use super::score::{Cut, Found, Score};
 use super::{Collection, Dialogue, Failures, Measured, NEIGHBOURS, Outcome};
-use crate::session::Note;
 
 /// How to read the figures, printed in every report.
 pub const METHOD: [&str; 7] = [

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hermes_conversation::{Conversation, Draft, MessageId, View};
+use hermes_engine_trials::bench::{Bench, Setting};
+use hermes_engine_trials::runtime;
 use hermes_plugin_host::{ContextEngine as _, Invocation, Plugins, Start, Storage, Tools};
 use hermes_testkit::{FaultMode, StandIn};
 use serde_json::{Value, json};
@@ -13,8 +15,6 @@ use tokio::runtime::Runtime;
 use super::sessions::draft;
 use super::{Answer, Contender, Dialogue, Memory, Turn};
 use crate::Terms;
-use crate::engine::bench::{Bench, Setting};
-use crate::engine::runtime;
 
 const TOOL: &str = "recall";
 /// More than any number of hits needs.

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use hermes_testkit::{FaultMode, LATENCY_MS};
+
 use super::layout::{align, whole, wrap};
 use super::{ColumnReport, Compared, Report};
 use crate::figures::Figures;
-use hermes_testkit::{FaultMode, LATENCY_MS};
 
 /// A row of the table: its name, and its value for a column.
 type Row = (&'static str, fn(&Figures) -> String);
@@ -232,7 +233,7 @@ fn share(part: u64, whole: u64) -> String {
     if whole == 0 { dash() } else { format!("{part} of {whole}") }
 }
 
-fn recovered(figures: &Figures, show: fn(&crate::needles::Recovered) -> String) -> String {
+fn recovered(figures: &Figures, show: fn(&hermes_engine_trials::needles::Recovered) -> String) -> String {
     figures.recovered.as_ref().map_or_else(dash, show)
 }
 
@@ -265,6 +266,6 @@ mod tests {
             assert_eq!(price(given), shown);
         }
         assert_eq!(price(0.09999999999999999), "0.1");
-        assert_eq!(crate::session::Format::OpenAi.described(), "OpenAI-style JSON lines");
+        assert_eq!(hermes_recordings::Format::OpenAi.described(), "OpenAI-style JSON lines");
     }
 }

@@ -4,7 +4,10 @@
 //! begins below the text and not below the labels. The dangerous permissions come last, after their number. If they do
 //! not fit on a screen, a short list with one line for each kind follows them, so that the question is always below it.
 
+use std::io::{self, IsTerminal as _, Write as _};
+
 use hermes_plugin_host::{LimitSet, Permissions, Right};
+use rustix::termios::tcgetwinsize;
 
 use crate::console::{Console, Tone};
 use crate::text::{self, INDENT, NARROWEST, columns, wrapped};
@@ -29,6 +32,25 @@ pub(crate) struct ConsentScreen {
 impl ConsentScreen {
     pub(crate) fn new(console: Console, columns: Option<usize>) -> Self {
         Self { console, columns, lines: Vec::new() }
+    }
+
+    /// An empty screen for standard error.
+    pub(crate) fn on_stderr(console: Console) -> Self {
+        /// Columns of a terminal that does not know its size.
+        const USUAL: usize = 80;
+        let columns = io::stderr().is_terminal().then(|| {
+            let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+            if size == 0 { USUAL } else { size }
+        });
+        Self::new(console, columns)
+    }
+
+    /// Writes the screen to standard error.
+    pub(crate) fn print(self) {
+        let mut text = self.lines.join("\n");
+        text.push('\n');
+        // A closed standard error cannot be reported anywhere.
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 
     pub(crate) fn lines(self) -> Vec<String> {

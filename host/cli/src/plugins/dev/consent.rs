@@ -4,6 +4,7 @@ use hermes_app::ModelChoice;
 use hermes_app::operations::{Consent as _, Offer, OfferedTools, Purpose};
 use hermes_plugin_host::{LimitSet, Manifest, Permissions};
 
+use super::super::consent::screen::ConsentScreen;
 use super::super::consent::{Consent, Terminal};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
@@ -42,11 +43,11 @@ impl Agreed {
         }
         let is_first = before.is_none();
         if is_first {
-            let mut sheet = console.sheet();
+            let mut sheet = ConsentScreen::on_stderr(console);
             sheet.row("plugin", &format!("{} {}", manifest.name, manifest.version));
             sheet.row("description", &manifest.description);
             sheet.whole("project", folder);
-            console.lines(sheet);
+            sheet.print();
         }
         let exports: Vec<String> =
             if is_first { exports.iter().map(ToString::to_string).collect() } else { Vec::new() };

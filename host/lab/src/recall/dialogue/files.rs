@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_recordings::Note;
+use hermes_recordings::RecordingError;
 use serde_json::Value;
 
 use super::locomo::Corrections;
 use super::{Dialogue, Only, beam, locomo, longmemeval};
 use crate::LabError;
-use crate::session::Note;
 
 /// The largest file that is read, in bytes.
 const MOST: u64 = 2 << 30;
@@ -36,7 +37,7 @@ struct Found {
 ///
 /// # Errors
 ///
-/// [`LabError::Read`], [`LabError::TooLarge`], [`LabError::Dialogues`].
+/// [`LabError::File`], [`LabError::Dialogues`].
 pub fn read(paths: &[PathBuf], only: Option<&Only>) -> Result<(Vec<Dialogue>, Vec<Note>), LabError> {
     let mut notes = Vec::new();
     let mut found: Vec<Found> = Vec::new();
@@ -136,7 +137,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// The `.json` files below a folder, in the order of their names, with numbers by their value.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let failed = |source| LabError::Read { path: folder.to_owned(), source };
+    let failed = |source| RecordingError::Read { path: folder.to_owned(), source };
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -160,10 +161,10 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
 
 /// The content of a file, or why it is in no known format.
 fn recognise(path: &Path) -> Result<Result<Content, String>, LabError> {
-    let failed = |source| LabError::Read { path: path.to_owned(), source };
+    let failed = |source| RecordingError::Read { path: path.to_owned(), source };
     let bytes = fs::metadata(path).map_err(failed)?.len();
     if bytes > MOST {
-        return Err(LabError::TooLarge { path: path.to_owned(), bytes, most: MOST });
+        return Err(RecordingError::TooLarge { path: path.to_owned(), bytes, most: MOST }.into());
     }
     let text = fs::read(path).map_err(failed)?;
     let value: Value = match serde_json::from_slice(&text) {

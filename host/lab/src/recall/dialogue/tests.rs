@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hermes_recordings::RecordingError;
 use serde_json::{Value, json};
 
 use super::*;
@@ -192,7 +193,7 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
         assert!(error.contains(part) && error.contains(name), "{error}");
     }
     let missing = read(&[Path::new("/nowhere/at/all").to_owned()], None).unwrap_err();
-    assert!(matches!(missing, LabError::Read { .. }), "{missing}");
+    assert!(matches!(missing, LabError::File(RecordingError::Read { .. })), "{missing}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use hermes_recordings::Note;
+
 use super::{Column, Figures, RecallReport, Set, Shares, Within};
 use crate::recall::{Collection, Measured};
 use crate::report::layout::{align, whole, wrap};
-use crate::session::Note;
 
 /// The names of both definitions of recall, which [`super::METHOD`] explains.
 const SHARE: &str = "share of all evidence";
