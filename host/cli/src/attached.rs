@@ -4,8 +4,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hermes_conversation::{Media, Part};
 use hermes_private_files::read_regular;
+use hermes_protocol::{Media, Part};
 
 use crate::text::{self, fenced};
 

@@ -96,7 +96,7 @@ pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), 
     Ok((store, session))
 }
 
-fn newest(store: &Store) -> Result<Option<hermes_conversation::SessionId>, StoreError> {
+fn newest(store: &Store) -> Result<Option<hermes_protocol::SessionId>, StoreError> {
     Ok(store.sessions()?.into_iter().next().map(|session| session.id))
 }
 
@@ -300,7 +300,7 @@ fn dollars(amount: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::Usage;
+    use hermes_protocol::Usage;
 
     use super::*;
 

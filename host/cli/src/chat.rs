@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 use hermes_agent::SessionHandle;
 use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
-use hermes_conversation::{Message, Part, Role, SessionId};
 use hermes_protocol::{
-    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Mode, OnConflict, TurnEnd, Turns,
-    UserMessage,
+    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Message, Mode, OnConflict, Part, Role,
+    SessionId, TurnEnd, Turns, UserMessage,
 };
 
 use crate::approval::AtTerminal;

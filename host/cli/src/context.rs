@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use hermes_agent::compaction::STRIKES;
 use hermes_agent::{Context, Step};
-use hermes_conversation::MessageRange;
 use hermes_conversation::picture::{Change, Made, Stretch};
-use hermes_protocol::CompressionPreview;
+use hermes_protocol::{CompressionPreview, MessageRange};
 use hermes_store::SqliteSessions;
 use serde_json::{Value, json};
 

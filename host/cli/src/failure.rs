@@ -8,14 +8,13 @@ use hermes_agent::AgentError;
 use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
 use hermes_conformance::ConformanceError;
-use hermes_conversation::one_line;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_lab::LabError;
 use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_peer::PeerError;
 use hermes_plugin_host::PluginsError;
-use hermes_protocol::{CommandError, Problem};
+use hermes_protocol::{CommandError, Problem, one_line};
 use hermes_store::{PortError, StoreError};
 
 use crate::wording;
@@ -198,7 +197,7 @@ impl From<CommandError> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::SessionId;
+    use hermes_protocol::SessionId;
     use hermes_store::SessionError;
 
     use super::*;

@@ -105,7 +105,7 @@ fn prompt_text(session: &ImportedSession) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::{Model, SessionId};
+    use hermes_protocol::{Model, SessionId};
     use hermes_store::{Frozen, Session, Totals};
 
     use super::*;

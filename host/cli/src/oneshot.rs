@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use hermes_app::{Carried, Desk, Lifetime, Opened, SessionRequest};
 use hermes_config::WhileBusy;
-use hermes_conversation::media::{MOST_BYTES, MediaError};
-use hermes_conversation::{Media, Part, SessionId};
 use hermes_private_files::read_regular;
-use hermes_protocol::{Command, CommandError, EventKind, TurnEnd, UserMessage};
+use hermes_protocol::media::{MOST_BYTES, MediaError};
+use hermes_protocol::{Command, CommandError, EventKind, Media, Part, SessionId, TurnEnd, UserMessage};
 use serde_json::json;
 
 use crate::approval::AtTerminal;

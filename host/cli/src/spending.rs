@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hermes_conversation::SessionId;
+use hermes_protocol::SessionId;
 use hermes_store::{Store, UsageRow};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
@@ -269,7 +269,7 @@ fn as_json(by: By, since: u64, groups: &[Group], total: &Sum, as_of: &str) -> Va
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_conversation::Usage;
+    use hermes_protocol::Usage;
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod wrap;
 pub(crate) use cleaner::Cleaner;
 pub(crate) use exact::{exact, exact_line, exact_lines, exact_within, is_deceptive};
 pub(crate) use hermes_app::{counted, grouped};
-use hermes_conversation::one_line;
+use hermes_protocol::one_line;
 pub(crate) use json::{escaped, json};
 use serde_json::Value;
 pub(crate) use wrap::{INDENT, NARROWEST, begin, columns, fitted, hanging, labelled, wrapped};

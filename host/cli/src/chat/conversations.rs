@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hermes_app::{Beginning, Desk, Opened, SessionRequest};
 use hermes_config::most_similar;
-use hermes_conversation::{Part, Role, SessionId};
-use hermes_protocol::Command;
+use hermes_protocol::{Command, Part, Role, SessionId};
 use hermes_store::{SessionError, SessionSummary, StoreError};
 use hermes_terminal::{Candidate, NotCopied, Picker};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hermes_conversation::Part;
+use hermes_protocol::Part;
 
 use super::Chat;
 use crate::console::Tone;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_conversation::{MessageId, SessionId};
+use hermes_protocol::{MessageId, SessionId};
 use hermes_store::{Deletion, Kept, PruneFilter, Pruning, SessionError, Store, StoreError};
 use jiff::civil;
 use jiff::tz::TimeZone;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::ImportedSession;
-use hermes_conversation::{Message, Origin, Role};
+use hermes_protocol::{Message, Origin, Role};
 use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
 use serde_json::{Map, Value, json};
 
@@ -216,7 +216,7 @@ fn render(session: &Session, messages: &[Message], earlier: &[String], console: 
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::{Draft, MessageId, ToolCall};
+    use hermes_protocol::{Draft, MessageId, ToolCall};
 
     use super::*;
 

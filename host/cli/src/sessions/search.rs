@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_conversation::{Role, SessionId};
+use hermes_protocol::{Role, SessionId};
 use hermes_store::{Fragment, Hit, Matching, SearchQuery, SessionError, Sort, Store, StoreError};
 use serde_json::json;
 
@@ -176,7 +176,7 @@ fn shown(snippet: &[Fragment], console: Console) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
-    use hermes_conversation::MessageId;
+    use hermes_protocol::MessageId;
 
     use super::*;
 

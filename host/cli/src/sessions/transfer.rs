@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use hermes_conversation::SessionId;
 use hermes_diagnostic::Diagnose as _;
 use hermes_lab::Recording;
 use hermes_private_files::{Patience, Place, open_regular};
+use hermes_protocol::SessionId;
 use hermes_store::{Exported, Imported, Layout, Store, StoreError, Trust};
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use hermes_checkpoints::{OnConflict, Places, Record, Recorder, Store as Checkpoints, Turns};
-use hermes_conversation::SessionId;
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
+use hermes_protocol::SessionId;
 use hermes_store::Store;
 use serde_json::json;
 
