@@ -35,6 +35,7 @@ impl Diagnose for AppError {
                 (code, "the session cannot start".into(), fix)
             }
             Self::Install(error) => error.parts(),
+            Self::Undo(error) => error.parts(),
             Self::Agent(error) => error.parts(),
             Self::NoHome => {
                 (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder for conversations and settings"))

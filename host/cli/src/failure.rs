@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use hermes_agent::AgentError;
 use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
+use hermes_app::sessions::StoreError;
 use hermes_conformance::ConformanceError;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
@@ -15,7 +16,6 @@ use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_peer::PeerError;
 use hermes_plugin_host::PluginsError;
 use hermes_protocol::{CommandError, Problem, one_line};
-use hermes_store::{PortError, StoreError};
 
 use crate::wording;
 
@@ -169,7 +169,6 @@ macro_rules! diagnosed {
 diagnosed!(
     AppError,
     StoreError,
-    PortError,
     ModelError,
     LoginError,
     ResolveError,
@@ -197,36 +196,21 @@ impl From<CommandError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use hermes_app::sessions::SessionError;
     use hermes_protocol::SessionId;
-    use hermes_store::SessionError;
 
     use super::*;
 
-    /// Every module of codes in the program.
-    const ALL: &[&[Code]] = &[
-        hermes_agent::codes::ALL,
-        hermes_app::codes::ALL,
-        hermes_app::doctor::codes::ALL,
-        codes::ALL,
-        hermes_checkpoints::codes::ALL,
-        hermes_config::codes::ALL,
-        hermes_conformance::codes::ALL,
-        hermes_install::codes::ALL,
-        hermes_lab::codes::ALL,
-        hermes_mcp::codes::ALL,
-        hermes_models::codes::ALL,
-        hermes_peer::codes::ALL,
-        hermes_plugin_host::codes::ALL,
-        hermes_protocol::codes::ALL,
-        hermes_store::session_codes::ALL,
-        hermes_store::codes::ALL,
-    ];
+    /// The codes of the crates beside the application.
+    const BESIDE: &[&[Code]] =
+        &[codes::ALL, hermes_conformance::codes::ALL, hermes_lab::codes::ALL, hermes_peer::codes::ALL];
 
     #[test]
     fn the_page_on_errors_has_one_row_for_each_code() {
         let page = include_str!("../../../docs/use/errors.md");
-        let mut rows: Vec<String> = ALL
+        let mut rows: Vec<String> = hermes_app::CODES
             .iter()
+            .chain(BESIDE)
             .copied()
             .flatten()
             .map(|code| {

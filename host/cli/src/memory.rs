@@ -175,9 +175,9 @@ pub(crate) fn run(command: &MemoryCommand, console: Console) -> Result<ExitCode,
     let setup = launch::read()?;
     match command {
         MemoryCommand::Setup(arguments) => crate::wait(setup::run(arguments, console)),
-        MemoryCommand::Status { json } => status::show(*json, &setup, console),
-        MemoryCommand::Retry { provider } => status::retry(provider.as_deref(), &setup, console),
-        MemoryCommand::Load(arguments) => status::load(arguments, &setup, console),
+        MemoryCommand::Status { json } => crate::wait_for_store(status::show(*json, &setup, console)),
+        MemoryCommand::Retry { provider } => crate::wait_for_store(status::retry(provider.as_deref(), &setup, console)),
+        MemoryCommand::Load(arguments) => crate::wait_for_store(status::load(arguments, &setup, console)),
         MemoryCommand::List(arguments) => listing::list(arguments, &setup, console),
         MemoryCommand::Search(arguments) => listing::search(arguments, &setup, console),
         MemoryCommand::Show { note, json } => listing::show(note, *json, &setup),

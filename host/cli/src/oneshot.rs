@@ -93,7 +93,7 @@ async fn turn(
     let person = if is_for_person { approval::at_terminal(console, ctrl_c.switch()) } else { None };
     let request = launch::request(&session.model, Lifetime::OneTurn)?;
     let request = SessionRequest { begin: session.choice(), mode: session.mode, can_ask: person.is_some(), ..request };
-    let desk = launch::desk(setup, &request, verbose, console)?;
+    let desk = launch::desk(setup, &request, verbose, console).await?;
     if session.chooses() {
         return Err(launch::no_session_named());
     }

@@ -3,20 +3,20 @@
 //! Conversations and notes are quoted text of anybody, for the model of another agent. So an answer is bounded, says that it is a quotation, leaves
 //! out what looks like injected instructions, and shows no keys.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use hermes_agent::session_search::{SessionSearch, quoted};
 use hermes_agent::{Clock, SkillGuard, SkillText, filled_skill};
+use hermes_app::sessions::SessionStore;
 use hermes_config::redacted_text;
 use hermes_install::skills::{FoundSkill, SkillHeader, SkillInstaller};
 use hermes_mcp::{Offer, OwnPrompt, OwnResource, OwnTool};
 use hermes_notes::{Change, Done, Index, Rules, Target, day, threats};
 use hermes_protocol::{MessageId, one_line_within};
-use hermes_store::SqliteSessions;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
 
 use crate::console::Console;
 use crate::failure::Failure;
@@ -59,9 +59,9 @@ type Arguments = Map<String, Value>;
 
 /// The user's home, for other agents.
 pub(super) struct HermesOffer {
-    home: PathBuf,
+    setup: Setup,
     /// Opened by the first request that finds a store.
-    sessions: Mutex<Option<SqliteSessions>>,
+    sessions: Mutex<Option<Arc<dyn SessionStore>>>,
     /// None if the user has switched the built-in memory off.
     notebook: Option<Arc<Notebook>>,
     skills: SkillInstaller,
@@ -74,9 +74,8 @@ pub(super) struct HermesOffer {
 impl HermesOffer {
     pub(super) fn new(setup: &Setup, allow_writes: bool, console: Console) -> Self {
         let notebook = Some(Notebook::open(setup)).filter(|notebook| notebook.is_on).map(Arc::new);
-        let home = setup.home.path().to_owned();
         let (skills, guard) = (setup.skill_installer(), setup.skill_guard());
-        Self { home, sessions: Mutex::default(), notebook, skills, guard, allow_writes, console }
+        Self { setup: setup.clone(), sessions: Mutex::default(), notebook, skills, guard, allow_writes, console }
     }
 
     /// Does work with the skills outside the async threads.
@@ -94,17 +93,19 @@ impl HermesOffer {
         let sessions = match known {
             Some(sessions) => sessions,
             None => {
-                let (home, console) = (self.home.clone(), self.console);
-                let store = tokio::task::spawn_blocking(move || opened(&home, console)).await;
+                let (setup, console) = (self.setup.clone(), self.console);
+                // It can index messages for minutes.
+                let open = move || Handle::current().block_on(opened(&setup, console));
+                let store = tokio::task::spawn_blocking(open).await;
                 let store = store.map_err(|error| error.to_string())?;
                 let store = store.map_err(|error| format!("the conversations cannot be read: {error}"))?;
-                let sessions = SqliteSessions::new(Arc::new(store.ok_or("there are no conversations yet")?));
-                *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = Some(sessions.clone());
+                let sessions = store.ok_or("there are no conversations yet")?;
+                *self.sessions.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&sessions));
                 sessions
             }
         };
         let notify = Arc::new(|notice| tracing::warn!("{notice}"));
-        Ok(SessionSearch::new(Arc::new(sessions), None, Clock::default(), notify))
+        Ok(SessionSearch::new(sessions, None, Clock::default(), notify))
     }
 
     async fn list(&self, arguments: &Arguments) -> Result<String, String> {

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hermes_agent::OpenBreaker;
+use hermes_app::sessions::{QueuedTurn, SessionStore};
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_diagnostic::counted;
 use hermes_notes::{Notes, Target, usage};
 use hermes_plugin_host::record::{Record, Suspension};
 use hermes_plugin_host::{Catalog, Selection};
-use hermes_store::{QueuedTurn, Store};
 use serde_json::{Value, json};
 
 use super::notebook::Notebook;
@@ -29,19 +30,22 @@ struct State {
     /// Writes that wait for the user's approval.
     pending: usize,
     selected: Option<String>,
-    store: Option<Store>,
+    store: Option<Arc<dyn SessionStore>>,
     turns: Vec<QueuedTurn>,
     catalog: Catalog,
     documents: Vec<(Target, Notes, usize)>,
 }
 
 impl State {
-    fn read(setup: &Setup) -> Result<Self, Failure> {
+    async fn read(setup: &Setup) -> Result<Self, Failure> {
         let notebook = Notebook::open(setup);
         let pending = notebook.pending()?.writes.len();
         let selected = setup.selection(&ModelChoice::default()).memory;
-        let store = Store::open_read_only(setup.home.path())?;
-        let turns: Vec<QueuedTurn> = store.as_ref().map(Store::outbox).transpose()?.unwrap_or_default();
+        let store = setup.store_to_read()?;
+        let turns = match &store {
+            Some(store) => store.outbox().await?,
+            None => Vec::new(),
+        };
         let mut documents = Vec::new();
         for target in Target::ALL {
             documents.push((target, notebook.notes(target)?, notebook.limit(target)));
@@ -55,14 +59,14 @@ impl State {
     }
 }
 
-pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     if json {
-        return printed_json(&as_json(&State::read(setup)?)?);
+        return printed_json(&as_json(&State::read(setup).await?).await?);
     }
-    printed(&text(setup, console)?)
+    printed(&text(setup, console).await?)
 }
 
-fn as_json(state: &State) -> Result<Value, Failure> {
+async fn as_json(state: &State) -> Result<Value, Failure> {
     let State { notebook, pending, selected, store, turns, catalog, documents } = state;
     let documents: Vec<_> = documents
         .iter()
@@ -78,7 +82,7 @@ fn as_json(state: &State) -> Result<Value, Failure> {
         let of = |turn: &&QueuedTurn| turn.provider == name;
         listed.push(json!({
             "name": name,
-            "breaker": breaker(store.as_ref(), name)?,
+            "breaker": breaker(store.as_deref(), name).await?,
             "selected": selected.as_deref() == Some(name),
             "installed": catalog.get(name).is_some(),
             "turns": turns.iter().filter(of).collect::<Vec<_>>(),
@@ -94,9 +98,9 @@ fn as_json(state: &State) -> Result<Value, Failure> {
 }
 
 /// The table of `hermes memory status` and `/memory`.
-pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
-    let state = State::read(setup)?;
-    let State { notebook, pending, selected, store, catalog, documents, .. } = &state;
+pub(crate) async fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
+    let state = State::read(setup).await?;
+    let State { notebook, pending, selected, store, turns, catalog, documents } = &state;
     let pending = *pending;
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let on = |is_on: bool| if is_on { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
@@ -126,7 +130,7 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
             (false, _) => (Tone::Faint, "not selected".to_owned()),
         };
         table.row([(Tone::Plain, text::line(name)), state]);
-        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_ref(), name)? {
+        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_deref(), name).await? {
             let next = match retry_at.saturating_sub(now()).div_ceil(1_000) {
                 0 => "the next one asks it again".to_owned(),
                 seconds => format!("one asks it again in {seconds} s"),
@@ -144,7 +148,7 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
             let line = format!("disabled after {failures} crashes in a row in its last session: {}", last.cause);
             table.row([(Tone::Plain, "  suspended".to_owned()), (Tone::Bad, text::line(&line))]);
         }
-        let Undelivered { waiting, set_aside } = Undelivered::read(&setup.home, name)?;
+        let Undelivered { waiting, set_aside } = Undelivered::among(turns, name);
         if let Some(waiting) = waiting {
             table.row([(Tone::Plain, "  waiting".to_owned()), (Tone::Warning, text::line(&waiting.line()))]);
         }
@@ -157,8 +161,9 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
 }
 
 /// The provider's breaker, if it is open.
-fn breaker(store: Option<&Store>, provider: &str) -> Result<Option<OpenBreaker>, Failure> {
-    let note = store.map(|store| store.note(&OpenBreaker::note(provider))).transpose()?.flatten();
+async fn breaker(store: Option<&dyn SessionStore>, provider: &str) -> Result<Option<OpenBreaker>, Failure> {
+    let Some(store) = store else { return Ok(None) };
+    let note = store.note(&OpenBreaker::note(provider)).await?;
     Ok(note.as_deref().and_then(OpenBreaker::read))
 }
 
@@ -170,20 +175,20 @@ fn waits(count: usize) -> String {
     }
 }
 
-pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let store = Store::open(setup.home.path())?;
-    let waiting = store.outbox()?;
+pub(super) async fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = setup.store()?;
+    let waiting = store.outbox().await?;
     let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
     let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
-    let count = store.retry_turns(provider)?;
+    let count = store.retry_turns(provider).await?;
     // A provider that only failed to recall has no turns that wait.
     let selected = setup.selection(&ModelChoice::default()).memory;
     let selected = selected.as_deref().filter(|name| provider.is_none_or(|wanted| wanted == *name));
     let providers: BTreeSet<&str> = names.iter().copied().chain(selected).collect();
     for name in providers {
-        if let Some(open) = breaker(Some(&store), name)? {
+        if let Some(open) = breaker(Some(&*store), name).await? {
             let note = serde_json::to_string(&open.asking_again()).unwrap_or_default();
-            store.set_note(&OpenBreaker::note(name), Some(&note))?;
+            store.set_note(&OpenBreaker::note(name), Some(&note)).await?;
             console.note(&format!("the next session asks the memory `{}` again", text::line(name)));
         }
     }
@@ -200,16 +205,16 @@ pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> 
     ))
 }
 
-pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     const DAY: u64 = 24 * 60 * 60 * 1_000;
     let Some(provider) = setup.selection(&ModelChoice::default()).memory else {
         let what = "no conversations were loaded";
         let fix = "select one with `hermes memory setup NAME`";
         return Err(Failure::new(Kind::Usage, what, "no memory provider is selected", fix));
     };
-    let store = Store::open(setup.home.path())?;
+    let store = setup.store()?;
     let since = arguments.days.map_or(0, |days| now().saturating_sub(days.saturating_mul(DAY)));
-    let turns = store.finished_turns(since)?;
+    let turns = store.finished_turns(since).await?;
     let sessions: BTreeSet<_> = turns.iter().map(|turn| &turn.session).collect();
     let (Some(first), Some(last)) = (turns.first(), turns.last()) else {
         console.note("there are no finished turns to load");
@@ -236,7 +241,7 @@ pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -
     if !arguments.consent.yes && !confirmed(&question, "no conversations were loaded", fix)? {
         return printed("Nothing was loaded.\n");
     }
-    let count = store.queue_turns(&provider, &turns)?;
+    let count = store.queue_turns(&provider, &turns).await?;
     printed(&format!(
         "{} for `{name}`: the next sessions deliver them in the background, the oldest first, up to 32 conversations each; \
          `hermes memory status` shows what still waits\n",
