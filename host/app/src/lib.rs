@@ -17,6 +17,8 @@ mod error;
 mod home;
 mod learned;
 mod logins;
+pub mod memory;
+mod offer;
 pub mod operations;
 mod plugins;
 mod probe;
@@ -45,6 +47,7 @@ pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress
 pub use hermes_runtime::Compiler;
 pub use home::Home;
 pub use logins::KnownLogin;
+pub use offer::HermesOffer;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};
 pub use providers::Listing;

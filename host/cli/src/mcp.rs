@@ -2,7 +2,6 @@
 //! agents.
 
 mod login;
-mod offer;
 mod serve;
 
 use std::path::PathBuf;

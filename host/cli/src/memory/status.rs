@@ -2,20 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use hermes_agent::OpenBreaker;
-use hermes_app::sessions::{QueuedTurn, SessionStore};
+use hermes_app::memory::{self, BUILT_IN, Notebook, Notes, OpenBreaker, Provider, Retried, Suspension, Target, usage};
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_diagnostic::counted;
-use hermes_notes::{Notes, Target, usage};
-use hermes_plugin_host::record::{Record, Suspension};
-use hermes_plugin_host::{Catalog, Selection};
 use serde_json::{Value, json};
 
-use super::notebook::Notebook;
-use super::{LoadArguments, printed, printed_json};
+use super::{LoadArguments, failed, printed, printed_json};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -30,44 +24,33 @@ struct State {
     /// Writes that wait for the user's approval.
     pending: usize,
     selected: Option<String>,
-    store: Option<Arc<dyn SessionStore>>,
-    turns: Vec<QueuedTurn>,
-    catalog: Catalog,
+    providers: Vec<Provider>,
     documents: Vec<(Target, Notes, usize)>,
 }
 
 impl State {
     async fn read(setup: &Setup) -> Result<Self, Failure> {
         let notebook = Notebook::open(setup);
-        let pending = notebook.pending()?.writes.len();
+        let pending = notebook.pending().map_err(failed)?.len();
         let selected = setup.selection(&ModelChoice::default()).memory;
-        let store = setup.store_to_read()?;
-        let turns = match &store {
-            Some(store) => store.outbox().await?,
-            None => Vec::new(),
-        };
+        let providers = memory::providers(setup).await?;
         let mut documents = Vec::new();
         for target in Target::ALL {
-            documents.push((target, notebook.notes(target)?, notebook.limit(target)));
+            documents.push((target, notebook.notes(target).map_err(failed)?, notebook.limit(target)));
         }
-        Ok(Self { notebook, pending, selected, store, turns, catalog: setup.catalog(), documents })
-    }
-
-    /// The selected provider, and those that have turns that wait although they are not used any more.
-    fn providers(&self) -> BTreeSet<&str> {
-        self.turns.iter().map(|turn| turn.provider.as_str()).chain(self.selected.as_deref()).collect()
+        Ok(Self { notebook, pending, selected, providers, documents })
     }
 }
 
 pub(super) async fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     if json {
-        return printed_json(&as_json(&State::read(setup).await?).await?);
+        return printed_json(&as_json(&State::read(setup).await?));
     }
     printed(&text(setup, console).await?)
 }
 
-async fn as_json(state: &State) -> Result<Value, Failure> {
-    let State { notebook, pending, selected, store, turns, catalog, documents } = state;
+fn as_json(state: &State) -> Value {
+    let State { notebook, pending, selected, providers, documents } = state;
     let documents: Vec<_> = documents
         .iter()
         .map(|(target, notes, limit)| {
@@ -77,35 +60,32 @@ async fn as_json(state: &State) -> Result<Value, Failure> {
             })
         })
         .collect();
-    let mut listed = Vec::new();
-    for name in state.providers() {
-        let of = |turn: &&QueuedTurn| turn.provider == name;
-        listed.push(json!({
-            "name": name,
-            "breaker": breaker(store.as_deref(), name).await?,
-            "selected": selected.as_deref() == Some(name),
-            "installed": catalog.get(name).is_some(),
-            "turns": turns.iter().filter(of).collect::<Vec<_>>(),
-        }));
-    }
-    Ok(json!({
+    let listed = providers.iter().map(|provider| {
+        json!({
+            "name": provider.name,
+            "breaker": provider.breaker,
+            "selected": provider.is_selected,
+            "installed": provider.is_installed,
+            "turns": provider.turns,
+        })
+    });
+    json!({
         "builtin": {
-            "enabled": notebook.is_on, "write_approval": notebook.asks(), "pending": pending, "documents": documents,
+            "enabled": notebook.is_on(), "write_approval": notebook.asks(), "pending": pending, "documents": documents,
         },
         "provider": selected,
-        "providers": listed,
-    }))
+        "providers": listed.collect::<Vec<_>>(),
+    })
 }
 
 /// The table of `hermes memory status` and `/memory`.
 pub(crate) async fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
     let state = State::read(setup).await?;
-    let State { notebook, pending, selected, store, turns, catalog, documents } = &state;
-    let pending = *pending;
+    let State { notebook, pending, selected, providers, documents } = state;
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let on = |is_on: bool| if is_on { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
-    table.row([(Tone::Plain, Selection::MEMORY.to_owned()), on(notebook.is_on)]);
-    for (target, notes, limit) in documents {
+    table.row([(Tone::Plain, BUILT_IN.to_owned()), on(notebook.is_on())]);
+    for (target, notes, limit) in &documents {
         let entries = match notes.entries().len() {
             1 => "1 entry".to_owned(),
             count => format!("{count} entries"),
@@ -123,28 +103,27 @@ pub(crate) async fn text(setup: &Setup, console: Console) -> Result<String, Fail
         table
             .row([(Tone::Plain, "provider".to_owned()), (Tone::Faint, "none (memory.provider is not set)".to_owned())]);
     }
-    for name in state.providers() {
-        let state = match (selected.as_deref() == Some(name), catalog.get(name).is_some()) {
+    for Provider { name, is_selected, is_installed, breaker, suspension, turns } in &providers {
+        let state = match (is_selected, is_installed) {
             (true, true) => (Tone::Good, "selected".to_owned()),
             (true, false) => (Tone::Bad, "selected, but not installed".to_owned()),
             (false, _) => (Tone::Faint, "not selected".to_owned()),
         };
         table.row([(Tone::Plain, text::line(name)), state]);
-        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_deref(), name).await? {
+        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker {
             let next = match retry_at.saturating_sub(now()).div_ceil(1_000) {
                 0 => "the next one asks it again".to_owned(),
                 seconds => format!("one asks it again in {seconds} s"),
             };
             let line = format!(
                 "open since {}, after {failures} failures in a row: turns go on without it, and {next} ({why})",
-                local(since)
+                local(*since)
             );
             table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Bad, text::line(&line))]);
-        } else if selected.as_deref() == Some(name) {
+        } else if *is_selected {
             table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Plain, "closed".to_owned())]);
         }
-        if let Some(Suspension { failures, last }) = Record::read(setup.home.path(), name).unwrap_or_default().suspended
-        {
+        if let Some(Suspension { failures, last }) = suspension {
             let line = format!("disabled after {failures} crashes in a row in its last session: {}", last.cause);
             table.row([(Tone::Plain, "  suspended".to_owned()), (Tone::Bad, text::line(&line))]);
         }
@@ -160,13 +139,6 @@ pub(crate) async fn text(setup: &Setup, console: Console) -> Result<String, Fail
     Ok(table.text(console))
 }
 
-/// The provider's breaker, if it is open.
-async fn breaker(store: Option<&dyn SessionStore>, provider: &str) -> Result<Option<OpenBreaker>, Failure> {
-    let Some(store) = store else { return Ok(None) };
-    let note = store.note(&OpenBreaker::note(provider)).await?;
-    Ok(note.as_deref().and_then(OpenBreaker::read))
-}
-
 fn waits(count: usize) -> String {
     match count {
         0 => "nothing waits".to_owned(),
@@ -176,31 +148,19 @@ fn waits(count: usize) -> String {
 }
 
 pub(super) async fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let store = setup.store()?;
-    let waiting = store.outbox().await?;
-    let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
-    let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
-    let count = store.retry_turns(provider).await?;
-    // A provider that only failed to recall has no turns that wait.
-    let selected = setup.selection(&ModelChoice::default()).memory;
-    let selected = selected.as_deref().filter(|name| provider.is_none_or(|wanted| wanted == *name));
-    let providers: BTreeSet<&str> = names.iter().copied().chain(selected).collect();
-    for name in providers {
-        if let Some(open) = breaker(Some(&*store), name).await? {
-            let note = serde_json::to_string(&open.asking_again()).unwrap_or_default();
-            store.set_note(&OpenBreaker::note(name), Some(&note)).await?;
-            console.note(&format!("the next session asks the memory `{}` again", text::line(name)));
-        }
+    let Retried { turns, of, asked_again } = memory::retry(setup, provider).await?;
+    for name in asked_again {
+        console.note(&format!("the next session asks the memory `{}` again", text::line(&name)));
     }
-    if count == 0 {
+    if turns == 0 {
         let whom = provider.map_or_else(String::new, |name| format!(" for `{}`", text::line(name)));
         console.note(&format!("no turn waits{whom}, and none was set aside"));
         return Ok(ExitCode::SUCCESS);
     }
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", text::line(name))).collect();
+    let names: Vec<String> = of.iter().map(|name| format!("`{}`", text::line(name))).collect();
     printed(&format!(
         "{} for {}: a session that runs sends them again after its next turn, else the next one that starts\n",
-        counted(count as u64, "turn"),
+        counted(turns as u64, "turn"),
         names.join(", ")
     ))
 }
