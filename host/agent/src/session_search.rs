@@ -257,7 +257,7 @@ impl SessionSearch {
             None => None,
         };
         let mut listed = Vec::new();
-        for session in self.store.conversations(LISTED).await? {
+        for session in self.store.conversations(Some(LISTED)).await? {
             if session.message_count == 0 || MACHINES.contains(&session.source.as_str()) {
                 continue;
             }

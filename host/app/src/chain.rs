@@ -7,7 +7,7 @@ use hermes_agent::ServedModel;
 use hermes_config::{Fallback, Fallbacks};
 use hermes_diagnostic::Notice;
 use hermes_models::{Credential, ReadKey, Route, Waits};
-use hermes_store::Store;
+use hermes_session_store::Ledger;
 
 use crate::{AppError, ModelChoice, Setup, learned};
 
@@ -32,22 +32,21 @@ impl Setup {
 
     /// The model of a session and its fallbacks, each with its provider and with the window that the provider named in an
     /// earlier session. Nothing is sent yet.
-    pub(crate) fn connect(
+    pub(crate) async fn connect(
         &self,
-        store: &Store,
+        store: &dyn Ledger,
         (mut session, mut fallbacks): (Route, Fallbacks),
         choice: &ModelChoice,
         keep_trying: Duration,
     ) -> Result<ChosenModel, AppError> {
         let mut notices = Vec::new();
-        let mut apply = |route: &mut Route, key: &str| {
-            if let Some(named) = learned::apply(store, route) {
-                notices.push(learned::notice(route, named, key));
-            }
-        };
-        apply(&mut session, "model.context_length");
+        if let Some(named) = learned::apply(store, &mut session).await {
+            notices.push(learned::notice(&session, named, "model.context_length"));
+        }
         for Fallback { section, route } in &mut fallbacks.routes {
-            apply(route, &format!("{section}.context_length"));
+            if let Some(named) = learned::apply(store, route).await {
+                notices.push(learned::notice(route, named, &format!("{section}.context_length")));
+            }
         }
         let served = self.served(&session, keep_trying, self.key_reader(&session, choice))?;
         let fallback = |Fallback { section, route }: &Fallback| {

@@ -4,7 +4,6 @@
 //! session's own: folder, platform, mode, model, tool servers, author, tenant, lifetime. Two openings of one stored session get the
 //! same session. The desk also finds, lists and searches stored sessions, and carries out one message to its end.
 
-mod catalogue;
 mod consent;
 mod request;
 mod services;
@@ -19,10 +18,9 @@ use hermes_agent::{AcceptedParts, Begin, Choice, CommandEnd, HostSource, Opening
 use hermes_conversation::SessionId;
 use hermes_diagnostic::Notice;
 use hermes_protocol::{Command, CommandError, Event, UserMessage};
-use hermes_store::Store;
+use hermes_session_store::SessionStore;
 use tokio_util::sync::CancellationToken;
 
-pub use catalogue::Stored;
 pub use consent::{ImportedFolder, ImportedSession};
 pub use request::{Beginning, Lifetime, NoTenant, SessionRequest, Tenant};
 pub use source::recovered_undos;
@@ -91,8 +89,8 @@ impl Desk {
     /// # Errors
     ///
     /// When no model can be chosen, a setting is wrong, or the store cannot be opened.
-    pub fn prepare(&self, request: &SessionRequest) -> Result<(), AppError> {
-        let source = self.source(request)?;
+    pub async fn prepare(&self, request: &SessionRequest) -> Result<(), AppError> {
+        let source = self.source(request).await?;
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some((plain(request), source));
         Ok(())
     }
@@ -107,16 +105,16 @@ impl Desk {
         let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
         let source = match prepared {
             Some((prepared, source)) if prepared == plain(request) => source,
-            _ => self.source(request)?,
+            _ => self.source(request).await?,
         };
-        let begin = source.begin(request)?;
-        source.warn_of_wide_workspace(&begin, request);
+        let begin = source.begin(request).await?;
+        source.warn_of_wide_workspace(&begin, request).await;
         let id = match &begin {
             Begin::Resume(id) | Begin::Imported { session: id, .. } => Some(id.clone()),
             Begin::New | Begin::Branch(_) => None,
         };
         let open = async {
-            let host = source.host_now()?;
+            let host = source.host_now().await?;
             let chosen = (Arc::clone(&source) as Arc<dyn HostSource>, Choice::default());
             let (workspace, rules) = (request.workspace.clone(), request.lifetime.rules());
             Ok::<_, AppError>(SessionHandle::open(host, chosen, begin, workspace, rules).await?)
@@ -159,8 +157,9 @@ impl Desk {
     /// # Errors
     ///
     /// When there is no such session, or several fit.
-    pub fn find(&self, request: &SessionRequest) -> Result<Option<SessionId>, AppError> {
-        Ok(match self.services(request.tenant.as_ref())?.find(&request.begin, &request.workspace)? {
+    pub async fn find(&self, request: &SessionRequest) -> Result<Option<SessionId>, AppError> {
+        let services = self.services(request.tenant.as_ref())?;
+        Ok(match services.find(&request.begin, &request.workspace).await? {
             Begin::New => None,
             Begin::Resume(id) | Begin::Branch(id) | Begin::Imported { session: id, .. } => Some(id),
         })
@@ -171,11 +170,11 @@ impl Desk {
     /// # Errors
     ///
     /// When there is no such session, or several fit.
-    pub fn imported(&self, request: &SessionRequest) -> Result<Option<ImportedSession>, AppError> {
+    pub async fn imported(&self, request: &SessionRequest) -> Result<Option<ImportedSession>, AppError> {
         let services = self.services(request.tenant.as_ref())?;
-        match services.find(&request.begin, &request.workspace)? {
+        match services.find(&request.begin, &request.workspace).await? {
             Begin::Resume(id) => {
-                let session = services.store.session(&id)?;
+                let session = services.store.session(&id).await?;
                 Ok(session.imported.then(|| ImportedSession::of(&session)))
             }
             _ => Ok(None),
@@ -192,17 +191,18 @@ impl Desk {
         request: &SessionRequest,
         session: Option<&SessionId>,
     ) -> Result<OpeningComparison, AppError> {
-        let host = self.source(request)?.host_now()?;
+        let host = self.source(request).await?.host_now().await?;
         Ok(hermes_agent::compare_openings(&host, session, request.workspace.clone()).await?)
     }
 
-    /// The store of the owner's sessions.
+    /// The stored sessions of a tenant, or of the owner: lists, search, reading, titles, export, import and usage. The sessions of
+    /// this desk use the same store.
     ///
     /// # Errors
     ///
-    /// When it cannot be opened.
-    pub fn store(&self) -> Result<Arc<Store>, AppError> {
-        Ok(Arc::clone(&self.services(None)?.store))
+    /// When the store cannot be opened.
+    pub fn store(&self, tenant: Option<&Tenant>) -> Result<Arc<dyn SessionStore>, AppError> {
+        Ok(Arc::clone(&self.services(tenant)?.store))
     }
 
     fn services(&self, tenant: Option<&Tenant>) -> Result<Arc<Services>, AppError> {
@@ -219,12 +219,12 @@ impl Desk {
         Ok(opened)
     }
 
-    fn source(&self, request: &SessionRequest) -> Result<Arc<SessionSource>, AppError> {
+    async fn source(&self, request: &SessionRequest) -> Result<Arc<SessionSource>, AppError> {
         if !request.workspace.is_absolute() {
             return Err(AppError::RelativeWorkspace { workspace: request.workspace.clone() });
         }
         let services = || self.services(request.tenant.as_ref());
-        SessionSource::new(&self.setup, request, &self.reporter, services).map(Arc::new)
+        SessionSource::new(&self.setup, request, &self.reporter, services).await.map(Arc::new)
     }
 }
 

@@ -2,30 +2,11 @@
 
 use std::path::Path;
 
-use hermes_diagnostic::{Action, Code, Diagnose, Fix, Parts};
+use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 use hermes_models::{PROVIDERS, ResolveError};
 
 use crate::error::PrefillFlaw;
 use crate::{AppError, codes};
-
-/// Every code of the application and of what it consists of. Front ends and what is beside the application have codes of their own.
-pub fn every_code() -> impl Iterator<Item = Code> {
-    let modules: [&[Code]; 12] = [
-        codes::ALL,
-        crate::doctor::codes::ALL,
-        hermes_agent::codes::ALL,
-        hermes_checkpoints::codes::ALL,
-        hermes_config::codes::ALL,
-        hermes_install::codes::ALL,
-        hermes_mcp::codes::ALL,
-        hermes_models::codes::ALL,
-        hermes_plugin_host::codes::ALL,
-        hermes_protocol::codes::ALL,
-        hermes_store::session_codes::ALL,
-        hermes_store::codes::ALL,
-    ];
-    modules.into_iter().flatten().copied()
-}
 
 /// The known provider whose name is most like one that nobody knows.
 fn similar_provider(error: &ResolveError) -> Option<String> {
@@ -54,6 +35,7 @@ impl Diagnose for AppError {
                 (code, "the session cannot start".into(), fix)
             }
             Self::Install(error) => error.parts(),
+            Self::Undo(error) => error.parts(),
             Self::Agent(error) => error.parts(),
             Self::NoHome => {
                 (codes::HOME, HOME.into(), Fix::words("set HERMES_HOME to a folder for conversations and settings"))

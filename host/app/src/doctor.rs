@@ -17,7 +17,7 @@ use hermes_diagnostic::{Action, Diagnose as _, Diagnostic, Fix, Notice, counted,
 use hermes_models::{AuxiliaryError, Logins, Route, Source, WindowSource, try_route};
 use hermes_plugin_host::{Catalog, Plugins, QUIETLY, Selection};
 use hermes_runtime::Compiler;
-use hermes_store::{Depth, Store};
+use hermes_session_store::{Depth, Ledger};
 use serde::Serialize;
 
 pub use finding::{Case, ExaminedPlugin, Finding, Severity};
@@ -77,7 +77,7 @@ impl Check {
 /// Checks a home with everything in it. Plugins are compiled if they are not yet, which takes a while. With `asks_model`, one
 /// small request is sent to the session's model.
 pub async fn examine_home(home: &Home, choice: &ModelChoice, compiler: Compiler, asks_model: bool) -> Vec<Check> {
-    let (mut checks, setup) = examine_files(home, choice, compiler);
+    let (mut checks, setup) = examine_files(home, choice, compiler).await;
     if let Some(setup) = setup {
         if asks_model {
             checks.extend(answer(&setup, choice).await);
@@ -89,7 +89,7 @@ pub async fn examine_home(home: &Home, choice: &ModelChoice, compiler: Compiler,
 }
 
 /// Checks everything but the plugins. Without a usable `config.yaml` there is no setup.
-fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<Check>, Option<Setup>) {
+async fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<Check>, Option<Setup>) {
     let mut checks = vec![folder(home)];
     let environment = Environment::read(&home.dotenv());
     checks.extend(dotenv(home, &environment));
@@ -104,14 +104,14 @@ fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) -> (Vec<
     checks.extend(settings(&config));
     let logins = Logins::new(home.auth());
     let setup = Setup { home: home.clone(), environment, config, compiler, logins };
-    checks.extend(models(&setup, choice));
+    checks.extend(models(&setup, choice).await);
     checks.extend(logins::examine(&setup));
     checks.extend(prices(&setup));
     checks.push(sandbox::examine(&setup.sandbox()));
-    checks.extend(servers::examine(&setup, choice));
+    checks.extend(servers::examine(&setup, choice).await);
     checks.extend(hooks::examine(&setup));
     checks.extend(skills::examine(&setup));
-    checks.push(store(home));
+    checks.push(store(home).await);
     (checks, Some(setup))
 }
 
@@ -166,18 +166,15 @@ fn settings(config: &Config) -> Vec<Check> {
 }
 
 /// The session's model, and those of other tasks.
-fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
+async fn models(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     match setup.route(choice) {
         Ok(mut session) => {
             // A store that cannot be read has a check of its own.
-            let store = Store::open_read_only(setup.home.path()).ok().flatten();
-            let others = fallbacks(setup, &session, store.as_ref()).into_iter().chain(auxiliary(
-                setup,
-                &session,
-                store.as_ref(),
-            ));
-            let others: Vec<Check> = others.collect();
-            let window = known_window(store.as_ref(), &mut session, "model.context_length");
+            let store = setup.store_to_read().ok().flatten();
+            let ledger = store.as_deref().map(|store| store as &dyn Ledger);
+            let mut others = fallbacks(setup, &session, ledger).await;
+            others.extend(auxiliary(setup, &session, ledger).await);
+            let window = known_window(ledger, &mut session, "model.context_length").await;
             let rests = rests(setup, &session, choice);
             route(&session).into_iter().chain(window).chain(others).chain(rests).collect()
         }
@@ -222,8 +219,8 @@ async fn answer(setup: &Setup, choice: &ModelChoice) -> Option<Check> {
 }
 
 /// Gives a route the window that its provider named earlier, and checks a configured one against it.
-fn known_window(store: Option<&Store>, route: &mut Route, key: &str) -> Option<Check> {
-    let named = learned::apply(store?, route)?;
+async fn known_window(store: Option<&dyn Ledger>, route: &mut Route, key: &str) -> Option<Check> {
+    let named = learned::apply(store?, route).await?;
     Some(over_named("model", route, named, key))
 }
 
@@ -233,7 +230,7 @@ fn over_named(subject: &'static str, route: &Route, named: LearnedWindow, key: &
 }
 
 /// The models that answer while the session's model fails.
-fn fallbacks(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check> {
+async fn fallbacks(setup: &Setup, session: &Route, store: Option<&dyn Ledger>) -> Vec<Check> {
     const SUBJECT: &str = "fallback";
     let mut fallbacks = match setup.fallbacks(session) {
         Ok(fallbacks) => fallbacks,
@@ -241,7 +238,7 @@ fn fallbacks(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check
     };
     let mut usable = Vec::new();
     for Fallback { section, route } in &mut fallbacks.routes {
-        let window = known_window(store, route, &format!("{section}.context_length"));
+        let window = known_window(store, route, &format!("{section}.context_length")).await;
         usable.push(Check::ok(SUBJECT, described(route)));
         usable.extend(window);
     }
@@ -254,7 +251,7 @@ fn fallbacks(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check
     usable.into_iter().chain(missing).chain(noted).collect()
 }
 
-fn auxiliary(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check> {
+async fn auxiliary(setup: &Setup, session: &Route, store: Option<&dyn Ledger>) -> Vec<Check> {
     const SUBJECT: &str = "auxiliary";
     let mut auxiliary = match setup.auxiliary(session) {
         Ok(auxiliary) => auxiliary,
@@ -262,8 +259,8 @@ fn auxiliary(setup: &Setup, session: &Route, store: Option<&Store>) -> Vec<Check
     };
     let mut checks = Vec::new();
     if let Some(store) = store {
-        let named = learned::apply_to_tasks(store, &mut auxiliary);
-        checks.extend(named.map(|(named, key, route)| over_named(SUBJECT, route, named, &key)));
+        let named = learned::apply_to_tasks(store, &mut auxiliary).await;
+        checks.extend(named.into_iter().map(|(named, key, route)| over_named(SUBJECT, route, named, &key)));
     }
     for task in &auxiliary.tasks {
         let served = task.candidates.iter().map(|candidate| match candidate.is_session {
@@ -351,27 +348,28 @@ fn prices(setup: &Setup) -> Option<Check> {
     }
 }
 
-fn store(home: &Home) -> Check {
-    let looked = Store::open_read_only(home.path()).and_then(|store| match store {
-        None => Ok(None),
-        Some(store) => store.check(Depth::Quick).map(|health| Some((store.path().to_owned(), health))),
-    });
-    match looked {
-        Ok(None) => Check::ok("store", "no conversations yet"),
-        Ok(Some((path, health))) if !health.problems.is_empty() => {
-            let why = format!("{}: {}", path.display(), health.problems.join("; "));
+async fn store(home: &Home) -> Check {
+    let store = match crate::store::open_to_read(home.path()) {
+        Ok(Some(store)) => store,
+        Ok(None) => return Check::ok("store", "no conversations yet"),
+        Err(error) => return Check::fail("store", error),
+    };
+    let place = store.place();
+    match store.check(Depth::Quick).await {
+        Ok(health) if !health.problems.is_empty() => {
+            let why = format!("{place}: {}", health.problems.join("; "));
             let what = "the store is damaged";
             Check::fail("store", Diagnostic::new(codes::DAMAGED_STORE, what, why, Action::RepairStore))
         }
-        Ok(Some((path, health))) => {
+        Ok(health) => {
             let count = counted(health.sessions, "session");
-            match open_to_others(&path) {
+            match open_to_others(Path::new(&place)) {
                 Some(mode) => Check::warn(
                     "store",
-                    format!("{} can be read by others (mode {mode:o})", path.display()),
-                    format!("chmod 600 {}", path.display()),
+                    format!("{place} can be read by others (mode {mode:o})"),
+                    format!("chmod 600 {place}"),
                 ),
-                None => Check::ok("store", format!("{} with {count}", path.display())),
+                None => Check::ok("store", format!("{place} with {count}")),
             }
         }
         Err(error) => Check::fail("store", error),

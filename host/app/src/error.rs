@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use hermes_agent::approval::{PatternError, RuleError, UnknownRule};
 use hermes_agent::{AgentError, HookError};
+use hermes_checkpoints::UndoError;
 use hermes_diagnostic::Diagnostic;
 use hermes_install::InstallError;
 use hermes_models::{ModelError, ResolveError, UnknownTtl};
 use hermes_plugin_host::PluginsError;
-use hermes_store::StoreError;
+use hermes_session_store::StoreError;
 
 /// What is wrong with a file of prefilled messages. `Display` continues a sentence that begins with the file's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +57,9 @@ pub enum AppError {
     /// An installation.
     #[error(transparent)]
     Install(#[from] InstallError),
+    /// An undo of changed files.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     /// A session.
     #[error(transparent)]
     Agent(#[from] AgentError),

@@ -4,18 +4,18 @@ use hermes_agent::{LearnedWindow, ServedModel};
 use hermes_config::Auxiliary;
 use hermes_diagnostic::{Fix, Notice};
 use hermes_models::{Route, WindowSource};
-use hermes_store::Store;
+use hermes_session_store::Ledger;
 use jiff::Timestamp;
 
 /// The window that the provider of a model named, if it is smaller than the known one.
-fn smaller(store: &Store, address: &str, model: &str, window: u32) -> Option<LearnedWindow> {
-    let note = store.note(&LearnedWindow::note(address, model)).ok().flatten()?;
+async fn smaller(store: &dyn Ledger, address: &str, model: &str, window: u32) -> Option<LearnedWindow> {
+    let note = store.note(&LearnedWindow::note(address, model)).await.ok().flatten()?;
     LearnedWindow::parse(&note).filter(|learned| learned.tokens < window)
 }
 
 /// Gives a route the window that its provider named. A configured window stays; then this is the smaller one.
-pub(crate) fn apply(store: &Store, route: &mut Route) -> Option<LearnedWindow> {
-    let learned = smaller(store, &route.address(), &route.model.name, route.model.context_length)?;
+pub(crate) async fn apply(store: &dyn Ledger, route: &mut Route) -> Option<LearnedWindow> {
+    let learned = smaller(store, &route.address(), &route.model.name, route.model.context_length).await?;
     if route.window_source == WindowSource::Configured {
         return Some(learned);
     }
@@ -25,23 +25,25 @@ pub(crate) fn apply(store: &Store, route: &mut Route) -> Option<LearnedWindow> {
 
 /// Gives the models of plugins' tasks the windows that their providers named. What it returns are those that are configured
 /// larger, with the key of the setting and the model.
-pub(crate) fn apply_to_tasks<'a>(
-    store: &Store,
+pub(crate) async fn apply_to_tasks<'a>(
+    store: &dyn Ledger,
     auxiliary: &'a mut Auxiliary,
-) -> impl Iterator<Item = (LearnedWindow, String, &'a Route)> {
+) -> Vec<(LearnedWindow, String, &'a Route)> {
+    let mut larger = Vec::new();
     let candidates = auxiliary.tasks.iter_mut().flat_map(|task| &mut task.candidates);
     // The session's model has the window that it has in the session.
-    candidates.filter(|candidate| !candidate.is_session).filter_map(|candidate| {
-        let learned = apply(store, &mut candidate.route)?;
-        Some((learned, format!("{}.context_length", candidate.section), &candidate.route))
-    })
+    for candidate in candidates.filter(|candidate| !candidate.is_session) {
+        if let Some(learned) = apply(store, &mut candidate.route).await {
+            larger.push((learned, format!("{}.context_length", candidate.section), &candidate.route));
+        }
+    }
+    larger
 }
 
 /// The same for a model whose provider named a window while this process runs.
-pub(crate) fn refresh(store: &Store, served: &mut ServedModel) {
-    let Some(learned) = smaller(store, &served.address, &served.model.name, served.model.context_length) else {
-        return;
-    };
+pub(crate) async fn refresh(store: &dyn Ledger, served: &mut ServedModel) {
+    let learned = smaller(store, &served.address, &served.model.name, served.model.context_length).await;
+    let Some(learned) = learned else { return };
     if served.window_source == WindowSource::Configured {
         served.overridden = Some(learned.tokens);
     } else {

@@ -18,38 +18,61 @@ pub mod files;
 mod home;
 mod learned;
 mod logins;
+pub mod memory;
+mod offer;
 pub mod operations;
 mod plugins;
 mod probe;
 pub mod process;
 mod providers;
 mod reporter;
+pub mod sessions;
 mod setup;
 pub mod skills;
+mod store;
 mod undelivered;
+pub mod undo;
+pub mod workspace;
 
 pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
 pub use desk::{
-    Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Stored,
-    Tenant, recovered_undos,
+    Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Tenant,
+    recovered_undos,
 };
-pub use diagnosis::every_code;
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
 pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
 pub use hermes_conversation::SessionId;
+use hermes_diagnostic::Code;
 pub use hermes_diagnostic::{counted, grouped};
 pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
-pub use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Trust, UsageRow};
 pub use home::Home;
 pub use logins::KnownLogin;
+pub use offer::HermesOffer;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};
 pub use process::Compiler;
 pub use providers::Listing;
 pub use reporter::{Quiet, Reporter};
 pub use setup::{ModelChoice, Setup};
+pub use store::is_own_database;
 pub use undelivered::{Turns, Undelivered};
+
+/// The codes of the application and of the crates below it. `docs/use/errors.md` has a row for each.
+pub const CODES: &[&[Code]] = &[
+    codes::ALL,
+    doctor::codes::ALL,
+    hermes_agent::codes::ALL,
+    hermes_checkpoints::codes::ALL,
+    hermes_config::codes::ALL,
+    hermes_install::codes::ALL,
+    hermes_mcp::codes::ALL,
+    hermes_models::codes::ALL,
+    hermes_plugin_host::codes::ALL,
+    hermes_protocol::codes::ALL,
+    hermes_session_store::codes::ALL,
+    store::codes::ALL,
+];
 
 hermes_diagnostic::codes! {
     /// The codes of the application.

@@ -27,13 +27,12 @@ use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
 use hermes_protocol::Mode;
 use hermes_runtime::{Compiler, Runtime};
-use hermes_store::Store;
 use jiff::Zoned;
 use serde_json::{Map, Value};
 
 use crate::bundled::BUNDLED;
 use crate::desk::Tenant;
-use crate::{AppError, Home, embedding, ephemeral, learned};
+use crate::{AppError, Home, embedding, ephemeral, learned, store};
 
 /// Seconds for which unattended work tries again, if nothing is configured.
 const UNATTENDED: u64 = 300;
@@ -69,7 +68,7 @@ pub struct ModelChoice {
 /// Reads `config.yaml`. If it cannot be used and the database belongs to another program, so does the file, and nobody should
 /// correct it.
 pub(crate) fn config(home: &Home, environment: &Environment) -> Result<Config, AppError> {
-    Config::read(&home.config(), environment).map_err(|error| match Store::foreign(home.path()) {
+    Config::read(&home.config(), environment).map_err(|error| match store::foreign(home.path()) {
         Some(foreign) if error.code == hermes_config::codes::VALUE => foreign.into(),
         _ => error.into(),
     })
@@ -118,24 +117,6 @@ impl Setup {
     /// The home of a tenant: its sessions, memories and data are its own; configuration, plugins and logins are the owner's.
     pub(crate) fn of_tenant(&self, tenant: &Tenant) -> Self {
         Self { home: self.home.of_tenant(tenant), ..self.clone() }
-    }
-
-    /// Opens the store of sessions, and creates it if it is missing.
-    ///
-    /// # Errors
-    ///
-    /// When the home belongs to another program, or the store cannot be used.
-    pub fn store(&self) -> Result<Store, AppError> {
-        Ok(Store::open(self.home.path())?)
-    }
-
-    /// Opens the store of sessions to read it; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// When the home belongs to another program, or the store cannot be used.
-    pub fn store_to_read(&self) -> Result<Option<Store>, AppError> {
-        Ok(Store::open_read_only(self.home.path())?)
     }
 
     /// Creates the home if it is missing, and makes sure that it belongs to this program.
@@ -330,10 +311,10 @@ impl Setup {
     /// # Errors
     ///
     /// When no model can be chosen.
-    pub fn tool_room(&self, choice: &ModelChoice) -> Result<(Room, Route), AppError> {
+    pub async fn tool_room(&self, choice: &ModelChoice) -> Result<(Room, Route), AppError> {
         let mut route = self.route(choice)?;
         if let Ok(Some(store)) = self.store_to_read() {
-            learned::apply(&store, &mut route);
+            learned::apply(&*store, &mut route).await;
         }
         let fallbacks = self.fallbacks(&route)?.routes;
         let providers = [&route].into_iter().chain(fallbacks.iter().map(|fallback| &fallback.route));

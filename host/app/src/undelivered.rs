@@ -1,10 +1,10 @@
 //! The turns that a memory provider has not stored, for people.
 
 use hermes_diagnostic::counted;
-use hermes_store::{QueueState, QueuedTurn, Store, StoreError};
+use hermes_session_store::{QueueState, QueuedTurn};
 use serde::Serialize;
 
-use crate::Home;
+use crate::{AppError, Home, store};
 
 /// The turns of all sessions that a memory provider has not stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -32,16 +32,21 @@ impl Undelivered {
     /// # Errors
     ///
     /// When the store cannot be read.
-    pub fn read(home: &Home, provider: &str) -> Result<Self, StoreError> {
-        let Some(store) = Store::open_read_only(home.path())? else { return Ok(Self::default()) };
-        let turns: Vec<QueuedTurn> = store.outbox()?.into_iter().filter(|turn| turn.provider == provider).collect();
-        let (set_aside, waiting) = turns.into_iter().partition(|turn| turn.state == QueueState::SetAside);
-        Ok(Self { waiting: Turns::of(waiting), set_aside: Turns::of(set_aside) })
+    pub async fn read(home: &Home, provider: &str) -> Result<Self, AppError> {
+        let Some(store) = store::open_to_read(home.path())? else { return Ok(Self::default()) };
+        Ok(Self::among(&store.outbox().await?, provider))
+    }
+
+    /// Those of a provider among the turns of an outbox.
+    pub fn among(outbox: &[QueuedTurn], provider: &str) -> Self {
+        let of_provider = outbox.iter().filter(|turn| turn.provider == provider);
+        let (set_aside, waiting): (Vec<_>, Vec<_>) = of_provider.partition(|turn| turn.state == QueueState::SetAside);
+        Self { waiting: Turns::of(&waiting), set_aside: Turns::of(&set_aside) }
     }
 }
 
 impl Turns {
-    fn of(turns: Vec<QueuedTurn>) -> Option<Self> {
+    fn of(turns: &[&QueuedTurn]) -> Option<Self> {
         let since = turns.iter().map(|turn| turn.ended_at).min()?;
         let error = turns.iter().rev().find_map(|turn| turn.error.clone());
         Some(Self { count: turns.len() as u64, since, error })

@@ -5,7 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use hermes_app::files::read_regular;
-use hermes_conversation::{Media, Part};
+use hermes_protocol::{Media, Part};
 
 use crate::text::{self, fenced};
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hermes_agent::{Ephemeral, WARMING};
+use hermes_app::sessions::{AuxiliaryRecord, RequestRecord, Session, SessionStore, StoreError};
 use hermes_conversation::tokens;
 use hermes_models::{Prices, Ttl, warming_saved};
 use hermes_prompt::ledger::Cause;
-use hermes_store::{AuxiliaryRecord, RequestRecord, Session, SessionError, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::bars;
@@ -21,12 +22,12 @@ const WIDTH: usize = 16;
 /// The columns that a terminal has at least, if the table has a bar.
 const COLUMNS: usize = 90;
 
-pub(crate) fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(id: Option<&str>, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
-    let (store, session) = find(&setup, id)?;
-    let requests = store.requests(&session.id)?;
+    let (store, session) = find(&setup, id).await?;
+    let requests = store.requests(&session.id).await?;
     let prices = setup.prices().0;
-    let warmings = Warmings::of(&store, &session, &requests, &prices)?;
+    let warmings = Warmings::of(&*store, &session, &requests, &prices).await?;
     if json {
         print(&text::json(&as_json(&session, &requests, &warmings, &prices)))?;
         return Ok(ExitCode::SUCCESS);
@@ -51,9 +52,14 @@ struct Warmings {
 }
 
 impl Warmings {
-    fn of(store: &Store, session: &Session, requests: &[RequestRecord], prices: &Prices) -> Result<Self, StoreError> {
+    async fn of(
+        store: &dyn SessionStore,
+        session: &Session,
+        requests: &[RequestRecord],
+        prices: &Prices,
+    ) -> Result<Self, StoreError> {
         let since = requests.first().map_or(0, |first| first.sent_at);
-        let all = store.auxiliary_since(WARMING.0, WARMING.1, since)?;
+        let all = store.auxiliary_since(WARMING.0, WARMING.1, since).await?;
         let own = all.into_iter().filter(|(of, _)| *of == session.id);
         Ok(Self::between(requests, &own.map(|(_, row)| row).collect::<Vec<_>>(), prices))
     }
@@ -74,30 +80,12 @@ impl Warmings {
 }
 
 /// The session of an id or its beginning. Without one, the newest session of this folder, else the newest of all.
-pub(crate) fn find(setup: &Setup, id: Option<&str>) -> Result<(Store, Session), Failure> {
-    let none = || match id {
-        Some(id) => Failure::from(StoreError::Session(SessionError::UnknownSession(id.to_owned()))),
-        None => {
-            let fix = "start a session with `hermes`";
-            Failure::new(Kind::General, "there is no session to show", "no session is stored yet", fix)
-        }
-    };
-    let store = Store::open_read_only(setup.home.path())?.ok_or_else(none)?;
+pub(crate) async fn find(setup: &Setup, id: Option<&str>) -> Result<(Arc<dyn SessionStore>, Session), Failure> {
     let here = std::env::current_dir().ok();
-    let id = match (id, here) {
-        (Some(id), _) => store.resolve_session(id)?,
-        (None, Some(here)) => match store.newest_session(&here)? {
-            Some(id) => id,
-            None => newest(&store)?.ok_or_else(none)?,
-        },
-        (None, None) => newest(&store)?.ok_or_else(none)?,
-    };
-    let session = store.session(&id)?;
-    Ok((store, session))
-}
-
-fn newest(store: &Store) -> Result<Option<hermes_conversation::SessionId>, StoreError> {
-    Ok(store.sessions()?.into_iter().next().map(|session| session.id))
+    setup.session_to_read(id, here.as_deref()).await?.ok_or_else(|| {
+        let fix = "start a session with `hermes`";
+        Failure::new(Kind::General, "there is no session to show", "no session is stored yet", fix)
+    })
 }
 
 fn sum(requests: &[RequestRecord], of: impl Fn(&RequestRecord) -> Option<f64>) -> Option<f64> {
@@ -300,7 +288,7 @@ fn dollars(amount: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::Usage;
+    use hermes_protocol::Usage;
 
     use super::*;
 

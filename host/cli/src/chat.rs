@@ -9,13 +9,12 @@ mod skills;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hermes_agent::SessionHandle;
-use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
-use hermes_conversation::{Message, Part, Role, SessionId};
+use hermes_app::{AppError, Beginning, Desk, Lifetime, Opened, SessionHandle, SessionRequest};
 use hermes_protocol::{
-    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Mode, OnConflict, TurnEnd, Turns,
-    UserMessage,
+    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Message, Mode, OnConflict, Part, Role,
+    SessionId, TurnEnd, Turns, UserMessage,
 };
+use tokio::runtime::Handle;
 
 use crate::approval::AtTerminal;
 use crate::completion::Completion;
@@ -85,14 +84,14 @@ pub(crate) async fn run(
     let person = approval::at_terminal(console, ctrl_c.switch());
     let request = launch::request(&session.model, Lifetime::UntilClosed)?;
     let request = SessionRequest { mode: session.mode, can_ask: person.is_some(), ..request };
-    let desk = Arc::new(launch::desk(setup, &request, verbose, console)?);
+    let desk = Arc::new(launch::desk(setup, &request, verbose, console).await?);
     let mut begin = session.choice();
     let (mut lines, completion) = (None, Completion::default());
     if session.chooses() {
         if !console.can_draw() {
             return Err(launch::no_session_named());
         }
-        let listed = conversations::resumable(&desk, None)?;
+        let listed = conversations::resumable(&desk, None).await?;
         let opened = open(&desk, &completion, &ctrl_c, console)?;
         let picked = match (opened.live(), listed.is_empty()) {
             (Some(live), false) => conversations::pick(live, listed).await,
@@ -108,7 +107,7 @@ pub(crate) async fn run(
     }
     let first = request.beginning(begin);
     // The question about an imported session is drawn, as the questions of the chat are.
-    if lines.is_none() && console.can_draw() && imported::is_asking(&desk, &first, session.imported)? {
+    if lines.is_none() && console.can_draw() && imported::is_asking(&desk, &first, session.imported).await? {
         lines = Some(open(&desk, &completion, &ctrl_c, console)?);
     }
     let live = lines.as_ref().and_then(Lines::live);
@@ -219,8 +218,8 @@ fn cost_of(desk: &Arc<Desk>) -> CostOf {
     let desk = Arc::clone(desk);
     Box::new(move |session| {
         // It is read after each reply, and one session is read quickly.
-        let store = desk.store().ok()?;
-        let rows = tokio::task::block_in_place(|| store.usage(0, Some(session)));
+        let store = desk.store(None).ok()?;
+        let rows = tokio::task::block_in_place(|| Handle::current().block_on(store.usage(0, Some(session))));
         rows.inspect_err(|error| tracing::warn!(%error, "the cost of the session cannot be read"))
             .ok()
             .and_then(|rows| spending::known_cost(&rows))
@@ -285,7 +284,8 @@ impl Chat {
     /// Shows the end of a conversation that is resumed: the last messages of the user with the replies.
     async fn show_recent(&mut self, session: SessionId) {
         // The session reads the same messages, and reports what it cannot read.
-        let Ok(messages) = self.desk.stored(None).messages(&session).await else { return };
+        let Ok(store) = self.desk.store(None) else { return };
+        let Ok(messages) = store.conversation(&session).await else { return };
         let is_of_user = |message: &&Message| message.role == Role::User;
         let begin = messages.iter().enumerate().filter(|(_, message)| is_of_user(message)).map(|(at, _)| at);
         let begin = begin.rev().take(RECENT).last().unwrap_or(messages.len());
@@ -581,23 +581,23 @@ impl Chat {
             self.console.warning(&format!("the conversation is empty, so there is nothing to {deed}"));
             return None;
         };
-        self.with_desk(move |desk| Ok(desk.store()?.conversation(&session)?)).await
+        let read = async { Ok(self.desk.store(None)?.conversation(&session).await?) };
+        let read = read.await;
+        self.done(read)
     }
 
     /// Does something that blocks, and reports its failure.
-    async fn with_desk<T: Send + 'static>(
+    async fn blocking<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&Desk) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Option<T> {
-        let desk = Arc::clone(&self.desk);
-        match tokio::task::spawn_blocking(move || work(&desk)).await {
-            Ok(Ok(done)) => Some(done),
-            Ok(Err(failure)) => {
-                self.fail(&failure);
-                None
-            }
-            Err(_) => None,
-        }
+        let done = tokio::task::spawn_blocking(work).await.ok()?;
+        self.done(done)
+    }
+
+    /// What was done, or nothing once its failure is reported.
+    fn done<T>(&mut self, done: Result<T, Failure>) -> Option<T> {
+        done.inspect_err(|failure| self.fail(failure)).ok()
     }
 
     /// Restores the files that the newest turns changed.
@@ -624,10 +624,9 @@ impl Chat {
             self.console.warning("the conversation is empty, so no file has changed");
             return;
         };
-        let store = hermes_checkpoints::Store::in_home(self.desk.setup().home.path());
-        let read = move || hermes_checkpoints::diff(&store, session.as_str(), hermes_checkpoints::Turns::Last(turns));
-        match tokio::task::spawn_blocking(read).await {
-            Ok(Ok((_, text))) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
+        let setup = self.desk.setup().clone();
+        match tokio::task::spawn_blocking(move || setup.diff(&session, turns)).await {
+            Ok(Ok(text)) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
             Ok(Err(error)) => self.fail(&undo::failed_diff(&error)),
             Err(_) => {}
         }
@@ -720,7 +719,8 @@ impl Chat {
             self.screen.line(Tone::Faint, "the conversation is empty, so it has used nothing");
             return;
         };
-        match self.desk.stored(None).usage(0, Some(&session)).await {
+        let read = async { Ok::<_, AppError>(self.desk.store(None)?.usage(0, Some(&session)).await?) };
+        match read.await {
             Ok(rows) => {
                 let shown = spending::of_session(&rows, &self.desk.setup().prices().0.as_of(), self.console);
                 self.screen.line(Tone::Plain, shown.trim_end());

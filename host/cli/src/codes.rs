@@ -6,7 +6,9 @@ use crate::failure::{self, Kind};
 fn the_page_on_errors_has_one_row_for_each_code() {
     let page = include_str!("../../../docs/use/errors.md");
     let own = [failure::codes::ALL, hermes_conformance::codes::ALL, hermes_peer::codes::ALL].concat();
-    let mut rows: Vec<String> = hermes_app::every_code()
+    let mut rows: Vec<String> = hermes_app::CODES
+        .concat()
+        .into_iter()
         .chain(own)
         .map(|code| {
             let exit = Kind::from(code.category()) as u8;

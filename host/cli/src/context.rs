@@ -2,14 +2,11 @@
 
 use std::collections::HashMap;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use hermes_agent::compaction::STRIKES;
 use hermes_agent::{Context, Step};
-use hermes_conversation::MessageRange;
 use hermes_conversation::picture::{Change, Made, Stretch};
-use hermes_protocol::CompressionPreview;
-use hermes_store::SqliteSessions;
+use hermes_protocol::{CompressionPreview, MessageRange};
 use serde_json::{Value, json};
 
 use crate::cache;
@@ -32,9 +29,8 @@ pub(crate) async fn run(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
-    let (store, session) = cache::find(&setup, id)?;
-    let store = SqliteSessions::new(Arc::new(store));
-    let context = Context::read(&store, &session).await?;
+    let (store, session) = cache::find(&setup, id).await?;
+    let context = Context::read(&*store, &session).await?;
     if let Some(number) = summary {
         print(&summaries(&context, (number > 0).then_some(number), console)?)?;
     } else if json {

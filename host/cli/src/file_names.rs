@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hermes_checkpoints::Ignored;
+use hermes_app::workspace;
 use hermes_terminal::{Candidate, Candidates};
-use ignore::WalkBuilder;
 
 use crate::attached;
 
@@ -78,7 +77,7 @@ impl FileNames {
         let is_old = state.collected.is_none_or(|collected| collected.elapsed() > STALE);
         if is_old && !state.is_collecting && !state.folder.as_os_str().is_empty() {
             let (own, folder) = (self.clone(), state.folder.clone());
-            let collect = move || own.keep(&folder, collect(&folder));
+            let collect = move || own.keep(&folder, workspace::files(&folder, MOST_FILES, PATIENCE));
             // Without a thread there are no completions.
             state.is_collecting = std::thread::Builder::new().name("file names".to_owned()).spawn(collect).is_ok();
         }
@@ -106,25 +105,6 @@ impl FileNames {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The files of a folder by their paths in it, the shortest first.
-fn collect(folder: &Path) -> Vec<String> {
-    let until = Instant::now() + PATIENCE;
-    let mut walk = WalkBuilder::new(folder);
-    let ignored = Ignored::below(folder).and_of_searches();
-    // Hidden files can be attached too; git's own cannot be of use.
-    walk.standard_filters(false).filter_entry(move |entry| {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        entry.file_name() != ".git" && !ignored.is_ignored(entry.path(), is_folder)
-    });
-    let files = walk.build().take_while(|_| Instant::now() < until).filter_map(Result::ok);
-    let files = files.filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let names = files.filter_map(|entry| entry.path().strip_prefix(folder).ok()?.to_str().map(str::to_owned));
-    let is_plain = |name: &String| !name.contains(|character: char| character.is_control() || character == '"');
-    let mut names: Vec<String> = names.filter(is_plain).take(MOST_FILES).collect();
-    names.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
-    names
 }
 
 /// The names that fit what is typed, the best first.

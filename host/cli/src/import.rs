@@ -42,7 +42,7 @@ pub(crate) struct PeerArguments {
     json: bool,
 }
 
-pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(command: &ImportCommand, console: Console) -> Result<ExitCode, Failure> {
     let ImportCommand::Peer(arguments) = command;
     let home = Home::locate()?;
     // The own home is read afterwards: its error would hide that it is the peer's.
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
     let asks = !arguments.yes && !arguments.dry_run;
     let import = Import::of(&peer, arguments.with_keys).map_err(Diagnostic::from)?;
     if asks || arguments.dry_run {
-        let report = import.run(&peer, &setup, Mode::DryRun).map_err(Diagnostic::from)?;
+        let report = import.run(&peer, &setup, Mode::DryRun).await.map_err(Diagnostic::from)?;
         show(&report, true, arguments.json, console)?;
         if arguments.dry_run || !report.has_news() {
             return Ok(ExitCode::SUCCESS);
@@ -68,7 +68,7 @@ pub(crate) fn run(command: &ImportCommand, console: Console) -> Result<ExitCode,
         }
     }
     let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
-    let report = import.run(&peer, &setup, Mode::Write { now }).map_err(Diagnostic::from)?;
+    let report = import.run(&peer, &setup, Mode::Write { now }).await.map_err(Diagnostic::from)?;
     show(&report, false, arguments.json, console)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,8 +10,8 @@ use crate::session_arguments::Parts;
 use crate::text::{self, counted, grouped};
 
 /// Whether the user must be asked before this session opens.
-pub(crate) fn is_asking(desk: &Desk, request: &SessionRequest, parts: Option<Parts>) -> Result<bool, Failure> {
-    Ok(parts.is_none() && desk.imported(request)?.is_some())
+pub(crate) async fn is_asking(desk: &Desk, request: &SessionRequest, parts: Option<Parts>) -> Result<bool, Failure> {
+    Ok(parts.is_none() && desk.imported(request).await?.is_some())
 }
 
 /// Adds what the user accepts if the session to resume is imported. Without an option and without a person, nothing is
@@ -23,7 +23,7 @@ pub(crate) async fn consent(
     person: Option<&AtTerminal>,
     live: Option<&Live>,
 ) -> Result<SessionRequest, Failure> {
-    let Some(session) = desk.imported(&request)? else { return Ok(request) };
+    let Some(session) = desk.imported(&request).await? else { return Ok(request) };
     let accepted = match (parts, person) {
         (Some(parts), _) => parts.accepted(),
         (None, Some(person)) => ask(&session, person, live).await?,
@@ -105,8 +105,8 @@ fn prompt_text(session: &ImportedSession) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::{Model, SessionId};
-    use hermes_store::{Frozen, Session, Totals};
+    use hermes_app::sessions::{Frozen, Session, Totals};
+    use hermes_protocol::{Model, SessionId};
 
     use super::*;
 

@@ -48,9 +48,14 @@ pub(crate) fn request(model: &ModelArguments, lifetime: Lifetime) -> Result<Sess
 }
 
 /// A desk that can serve the request. Its log is begun.
-pub(crate) fn desk(setup: Setup, request: &SessionRequest, verbose: u8, console: Console) -> Result<Desk, Failure> {
+pub(crate) async fn desk(
+    setup: Setup,
+    request: &SessionRequest,
+    verbose: u8,
+    console: Console,
+) -> Result<Desk, Failure> {
     let desk = Desk::new(setup, Arc::new(Terminal::new(console)));
-    desk.prepare(request)?;
+    desk.prepare(request).await?;
     let home = &desk.setup().home;
     if let Err(error) = logging::start(verbose, Some(home)) {
         console.warning(&format!("{} cannot be written: {error}", home.logs().display()));

@@ -109,18 +109,20 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
                 }
             }
         }
-        Some(Command::Sessions { command }) => sessions::run(&command, console),
+        Some(Command::Sessions { command }) => wait_for_store(sessions::run(&command, console)),
         Some(Command::Prompt(prompt)) => wait(prompt::run(&prompt, &session.model, verbose, console)),
-        Some(Command::Cache { id, json }) => cache::run(id.as_deref(), json, console),
-        Some(Command::Usage(arguments)) => spending::run(&arguments, console),
+        Some(Command::Cache { id, json }) => wait_for_store(cache::run(id.as_deref(), json, console)),
+        Some(Command::Usage(arguments)) => wait_for_store(spending::run(&arguments, console)),
         Some(Command::Lab { arguments }) => Err(lab::run(verbose, &arguments)),
-        Some(Command::Context { id, summary, json }) => wait(context::run(id.as_deref(), summary, json, console)),
+        Some(Command::Context { id, summary, json }) => {
+            wait_for_store(context::run(id.as_deref(), summary, json, console))
+        }
         Some(Command::Plugins { command }) => plugins::run(command.as_ref(), console),
         Some(Command::Child(child)) => child.serve(),
         Some(Command::Mcp { command }) => wait(mcp::run(&command, verbose, console)),
         Some(Command::Skills { command }) => wait(skills::run(&command, console)),
         Some(Command::Memory { command }) => memory::run(&command, console),
-        Some(Command::Import { command }) => import::run(&command, console),
+        Some(Command::Import { command }) => wait_for_store(import::run(&command, console)),
         Some(Command::Login(arguments)) => wait(login::run(&arguments, console)),
         Some(Command::Logout(arguments)) => wait(login::log_out(&arguments, console)),
         Some(Command::Config { command }) => settings::run(&command, console),
@@ -134,16 +136,24 @@ fn run(arguments: Arguments, console: Console) -> Result<ExitCode, Failure> {
 
 /// Runs an async command.
 fn wait(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    let threads = process::threads().map_err(|error| {
-        let fix = "end other programs, or raise the limits of threads and memory";
-        Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
-    })?;
+    let threads = process::threads().map_err(|error| no_thread(&error))?;
     let ended = threads.block_on(work);
     // A thread that still waits for input must not keep the process alive.
     threads.shutdown_background();
     // Programs that plugins started must not outlive the process.
     process::end_programs();
     ended
+}
+
+/// Runs a command on stored sessions. It needs no plugins, so a single thread beside this one is enough: it waits for the disk.
+fn wait_for_store(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
+    runtime.map_err(|error| no_thread(&error))?.block_on(work)
+}
+
+fn no_thread(error: &std::io::Error) -> Failure {
+    let fix = "end other programs, or raise the limits of threads and memory";
+    Failure::new(Kind::General, "no thread can be started", error.to_string(), fix)
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use hermes_app::files::append_file;
-use hermes_conversation::SessionId;
-use hermes_protocol::{CallId, Mode, Status};
+use hermes_protocol::{CallId, Mode, SessionId, Status};
 use hermes_terminal::{
     Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted,
     printable, rendered, wrapped,

@@ -2,7 +2,6 @@
 //! agents.
 
 mod login;
-mod offer;
 mod serve;
 
 use std::path::PathBuf;
@@ -125,7 +124,7 @@ pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> 
     let setup = launch::setup_with_values(console)?;
     match command {
         McpCommand::Add(arguments) => add(&setup, arguments, console).await,
-        McpCommand::List { json } => list(&setup, *json, console),
+        McpCommand::List { json } => list(&setup, *json, console).await,
         McpCommand::Test { name, json } => test(&setup, name, *json, console).await,
         McpCommand::Remove { name } => remove(&setup, name, console),
         McpCommand::Login(arguments) => {
@@ -351,7 +350,7 @@ fn confined(definition: &ServerDefinition) -> Option<&Confinement> {
     }
 }
 
-fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
+async fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
     let kept = KeptListings::in_home(setup.home.path());
     let mut rows = Vec::new();
     for (name, section) in &setup.config.settings().mcp_servers {
@@ -405,7 +404,7 @@ fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure
         print(&instructions_of(setup, &name, &instructions, console))?;
     }
     if tools > 0 {
-        console.note(&shelved(setup, tools, tokens));
+        console.note(&shelved(setup, tools, tokens).await);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -433,9 +432,9 @@ fn instructions_of(setup: &Setup, name: &str, instructions: &str, console: Conso
 }
 
 /// Whether the tools of all servers are in each request of new sessions.
-fn shelved(setup: &Setup, tools: usize, tokens: u64) -> String {
+async fn shelved(setup: &Setup, tools: usize, tokens: u64) -> String {
     let all = format!("together {} of about {} tokens", text::counted(tools as u64, "tool"), text::grouped(tokens));
-    let Ok((room, route)) = setup.tool_room(&ModelChoice::default()) else { return all };
+    let Ok((room, route)) = setup.tool_room(&ModelChoice::default()).await else { return all };
     if !setup.shelf().enabled {
         return format!("{all} in each request (`tool_search.enabled` is false)");
     }

@@ -1,10 +1,7 @@
 //! `hermes memory`: the notes of the built-in memory, what waits for the memory provider, and what waits for the user.
-//!
-//! The notes are documents that the plugin `builtin` and people edit too. The rules of their format are in `hermes-notes`.
 
 mod changes;
 mod listing;
-pub(crate) mod notebook;
 mod pending;
 mod setup;
 pub(crate) mod status;
@@ -14,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use hermes_notes::{Notes, Target};
+use hermes_app::memory::{NotebookError, Notes, Refusal, Target, thousands};
 
 use crate::console::{Console, Tone, printed, printed_json};
 use crate::failure::{Failure, Kind};
@@ -175,9 +172,9 @@ pub(crate) fn run(command: &MemoryCommand, console: Console) -> Result<ExitCode,
     let setup = launch::read()?;
     match command {
         MemoryCommand::Setup(arguments) => crate::wait(setup::run(arguments, console)),
-        MemoryCommand::Status { json } => status::show(*json, &setup, console),
-        MemoryCommand::Retry { provider } => status::retry(provider.as_deref(), &setup, console),
-        MemoryCommand::Load(arguments) => status::load(arguments, &setup, console),
+        MemoryCommand::Status { json } => crate::wait_for_store(status::show(*json, &setup, console)),
+        MemoryCommand::Retry { provider } => crate::wait_for_store(status::retry(provider.as_deref(), &setup, console)),
+        MemoryCommand::Load(arguments) => crate::wait_for_store(status::load(arguments, &setup, console)),
         MemoryCommand::List(arguments) => listing::list(arguments, &setup, console),
         MemoryCommand::Search(arguments) => listing::search(arguments, &setup, console),
         MemoryCommand::Show { note, json } => listing::show(note, *json, &setup),
@@ -212,6 +209,43 @@ fn diff(before: &Notes, after: &Notes, console: Console) -> String {
         }
     }
     shown
+}
+
+/// An error of the notes, which says what to do.
+fn failed(error: NotebookError) -> Failure {
+    let failure = |what: &str, fix: &str| Failure::new(Kind::General, what, error.to_string(), fix);
+    match &error {
+        NotebookError::NoSuchNote(named) => {
+            let why = format!("no note has this id or contains {:?}", text::shortened(named, 60));
+            Failure { why, ..failure("there is no such note", "`hermes memory list` shows all notes") }
+        }
+        NotebookError::Ambiguous { named, ids } => {
+            let why = format!("{} notes contain {:?}: {}", ids.len(), text::shortened(named, 60), ids.join(", "));
+            Failure { why, ..failure("the note is not clear", "name one of them by its id") }
+        }
+        NotebookError::DamagedList { file, .. } => {
+            failure("the pending writes cannot be read", &format!("correct or remove {file}"))
+        }
+        NotebookError::UnknownTarget { write, .. } => failure(
+            &format!("write {write} cannot be applied"),
+            &format!("drop it with `hermes memory reject {write}`"),
+        ),
+        NotebookError::Contended { .. } => failure("the notes were not changed", "try again"),
+        NotebookError::Refused { target, refusal: Refusal::OverLimit { .. }, limit } => failure(
+            &format!("{} was not changed", target.document()),
+            &format!(
+                "remove notes with `hermes memory forget`, run `hermes memory tidy`, or raise memory.{}_char_limit (now {})",
+                target.name(),
+                thousands(*limit),
+            ),
+        ),
+        NotebookError::Refused { target, .. } => {
+            failure(&format!("{} was not changed", target.document()), "`hermes memory list` shows the present notes")
+        }
+        NotebookError::Document(_) | NotebookError::Suspicious(_) => {
+            failure("the notes cannot be read or written", "correct the file, then try again")
+        }
+    }
 }
 
 /// Asks before a change, unless the user agreed already.

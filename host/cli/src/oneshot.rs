@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use hermes_app::files::read_regular;
 use hermes_app::{Carried, Desk, Lifetime, Opened, SessionRequest};
 use hermes_config::WhileBusy;
-use hermes_conversation::media::{MOST_BYTES, MediaError};
-use hermes_conversation::{Media, Part, SessionId};
-use hermes_protocol::{Command, CommandError, EventKind, TurnEnd, UserMessage};
+use hermes_protocol::media::{MOST_BYTES, MediaError};
+use hermes_protocol::{Command, CommandError, EventKind, Media, Part, SessionId, TurnEnd, UserMessage};
 use serde_json::json;
 
 use crate::approval::AtTerminal;
@@ -94,7 +93,7 @@ async fn turn(
     let person = if is_for_person { approval::at_terminal(console, ctrl_c.switch()) } else { None };
     let request = launch::request(&session.model, Lifetime::OneTurn)?;
     let request = SessionRequest { begin: session.choice(), mode: session.mode, can_ask: person.is_some(), ..request };
-    let desk = launch::desk(setup, &request, verbose, console)?;
+    let desk = launch::desk(setup, &request, verbose, console).await?;
     if session.chooses() {
         return Err(launch::no_session_named());
     }

@@ -30,13 +30,16 @@ pub(crate) async fn run(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let request = launch::request(model, Lifetime::OneTurn)?;
-    let desk = launch::desk(launch::read()?, &request, verbose, console)?;
-    let store = desk.store()?;
+    let desk = launch::desk(launch::read()?, &request, verbose, console).await?;
+    let store = desk.store(None)?;
     if let Some(id) = &arguments.rebuild {
         return rebuild(&desk, request, id, console).await;
     }
     let wanted = arguments.diff.as_deref().or(arguments.id.as_deref());
-    let id = wanted.map(|id| store.resolve_session(id)).transpose()?;
+    let id = match wanted {
+        Some(id) => Some(store.resolve_session(id).await?),
+        None => None,
+    };
     let openings = desk.compare_openings(&request, id.as_ref()).await?;
     for notice in &openings.notices {
         console.note(&wording::notice(notice));
@@ -56,7 +59,7 @@ pub(crate) async fn run(
         print(&text::json(&as_json(&shown.prompt, &shown.tools)))?;
     } else if arguments.text {
         let is_foreign = match &id {
-            Some(id) => store.session(id)?.imported,
+            Some(id) => store.session(id).await?.imported,
             None => false,
         };
         let text = shown.prompt.text();

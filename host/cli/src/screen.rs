@@ -5,8 +5,7 @@ mod lines;
 
 use std::io::{self, Write};
 
-use hermes_conversation::{SessionId, Usage};
-use hermes_protocol::{CallId, Status};
+use hermes_protocol::{CallId, SessionId, Status, Usage};
 use hermes_terminal::{are_lettered, choice_mark};
 
 use self::lines::quoted;

@@ -10,74 +10,58 @@ mod upkeep;
 
 use std::process::ExitCode;
 
+use hermes_app::AppError;
+use hermes_app::sessions::{SessionError, StoreError, TransferError};
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
-use hermes_store::{SessionError, Store, StoreError};
 
 use crate::console::{Console, printed, printed_json};
 use crate::failure::Failure;
-use crate::launch::{self, Setup};
+use crate::launch;
 use crate::sessions::command::SessionsCommand;
 
-pub(crate) fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(command: &SessionsCommand, console: Console) -> Result<ExitCode, Failure> {
     if let SessionsCommand::Search(arguments) = command {
-        return search::run(arguments, console);
+        return search::run(arguments, console).await;
     }
     let setup = launch::read()?;
     match command {
-        SessionsCommand::List(arguments) => listing::list(arguments, &setup, console),
-        SessionsCommand::Show { id, json } => listing::show(id, *json, &setup, console),
-        SessionsCommand::Search(arguments) => search::run(arguments, console),
-        SessionsCommand::Rename { id, title } => changes::rename(id, &title.join(" "), &setup, console),
-        SessionsCommand::Branch { id, at, title } => changes::branch(id, *at, title.as_deref(), &setup),
-        SessionsCommand::Export(arguments) => transfer::export(arguments, &setup, console),
+        SessionsCommand::List(arguments) => listing::list(arguments, &setup, console).await,
+        SessionsCommand::Show { id, json } => listing::show(id, *json, &setup, console).await,
+        SessionsCommand::Search(arguments) => search::run(arguments, console).await,
+        SessionsCommand::Rename { id, title } => changes::rename(id, &title.join(" "), &setup, console).await,
+        SessionsCommand::Branch { id, at, title } => changes::branch(id, *at, title.as_deref(), &setup).await,
+        SessionsCommand::Export(arguments) => transfer::export(arguments, &setup, console).await,
         SessionsCommand::Import { file, dry_run, trust, json } => {
-            transfer::import(file, (*dry_run, *trust), *json, &setup, console)
+            transfer::import(file, (*dry_run, *trust), *json, &setup, console).await
         }
         SessionsCommand::Delete { ids, with_children, consent } => {
-            changes::delete(ids, *with_children, consent, &setup, console)
+            changes::delete(ids, *with_children, consent, &setup, console).await
         }
-        SessionsCommand::Undo(arguments) => undo::run(arguments, &setup, console),
-        SessionsCommand::Prune(arguments) => changes::prune(arguments, &setup, console),
-        SessionsCommand::Stats { json } => upkeep::stats(*json, &setup),
-        SessionsCommand::Check { quick, json } => upkeep::check(*quick, *json, &setup),
+        SessionsCommand::Undo(arguments) => undo::run(arguments, &setup, console).await,
+        SessionsCommand::Prune(arguments) => changes::prune(arguments, &setup, console).await,
+        SessionsCommand::Stats { json } => upkeep::stats(*json, &setup).await,
+        SessionsCommand::Check { quick, json } => upkeep::check(*quick, *json, &setup).await,
         SessionsCommand::Repair { json } => upkeep::repair(*json, &setup),
     }
 }
 
-/// Opens the store to read it. None if nothing is stored yet.
-fn to_read(setup: &Setup) -> Result<Option<Store>, Failure> {
-    Store::open_read_only(setup.home.path()).map_err(failed)
-}
-
-/// Opens the store to change it. None if nothing is stored yet, so that no store is created.
-fn to_change(setup: &Setup) -> Result<Option<Store>, Failure> {
-    match to_read(setup)? {
-        None => Ok(None),
-        Some(_) => Store::open(setup.home.path()).map(Some).map_err(failed),
-    }
-}
-
 /// The store, or the error that the session does not exist.
-fn with_session(store: Option<Store>, id: &str) -> Result<Store, Failure> {
-    store.ok_or_else(|| failed(SessionError::UnknownSession(id.to_owned()).into()))
+fn with_session<T>(store: Option<T>, id: &str) -> Result<T, Failure> {
+    store.ok_or_else(|| failed(StoreError::from(SessionError::UnknownSession(id.to_owned()))))
 }
 
 /// Describes what these commands could not do. Other errors keep their description.
-pub(crate) fn failed(error: StoreError) -> Failure {
+pub(crate) fn failed(error: impl Into<AppError>) -> Failure {
+    let error = error.into();
     let what = match &error {
-        StoreError::Output(_) | StoreError::Input(_) => "the sessions cannot be transferred",
-        StoreError::Import { .. } => "the file cannot be imported",
-        StoreError::ImportStopped { .. } => "the file was imported only in part",
-        StoreError::BeyondRepair { .. } => "the store cannot be repaired",
-        StoreError::Session(SessionError::HasChildren { .. }) => "nothing was deleted",
-        StoreError::Session(SessionError::NoSuchMessage { .. }) => "the session cannot be branched there",
-        StoreError::Session(SessionError::TitleTaken { .. } | SessionError::TitleTooLong { .. }) => {
-            "the session cannot have this title"
+        AppError::Store(StoreError::Session(SessionError::HasChildren { .. })) => "nothing was deleted",
+        AppError::Store(StoreError::Session(SessionError::NoSuchMessage { .. })) => {
+            "the session cannot be branched there"
         }
-        _ => return error.into(),
+        _ => match error {
+            AppError::Store(StoreError::Transfer(TransferError::Output(source))) => return source.into(),
+            error => return error.into(),
+        },
     };
-    if let StoreError::Output(source) = error {
-        return source.into();
-    }
     Diagnostic { what: what.to_owned(), ..error.diagnose() }.into()
 }

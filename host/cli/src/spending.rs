@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hermes_conversation::SessionId;
-use hermes_store::{Store, UsageRow};
+use hermes_app::sessions::{SessionStore, UsageRow};
+use hermes_protocol::SessionId;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 use serde_json::{Value, json};
@@ -72,16 +72,19 @@ struct Group {
     sum: Sum,
 }
 
-pub(crate) fn run(arguments: &UsageArguments, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(arguments: &UsageArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
     if let Some(PricesCommand::Prices(arguments)) = &arguments.prices {
         return prices::run(arguments, &setup, console);
     }
     let since = first_moment(arguments.days, &setup.now()?);
-    let store = Store::open_read_only(setup.home.path())?;
-    let rows = store.as_ref().map(|store| store.usage(since, None)).transpose()?.unwrap_or_default();
+    let store = setup.store_to_read()?;
+    let rows = match &store {
+        Some(store) => store.usage(since, None).await?,
+        None => Vec::new(),
+    };
     let titles = match (&store, arguments.by) {
-        (Some(store), By::Session) => titles(store)?,
+        (Some(store), By::Session) => titles(&**store).await?,
         _ => HashMap::new(),
     };
     let groups = groups(&rows, arguments.by, &titles);
@@ -145,8 +148,8 @@ fn first_moment(days: u32, now: &Zoned) -> u64 {
     begun.ok().and_then(|moment| u64::try_from(moment).ok()).unwrap_or(0)
 }
 
-fn titles(store: &Store) -> Result<HashMap<SessionId, String>, Failure> {
-    let sessions = store.sessions()?;
+async fn titles(store: &dyn SessionStore) -> Result<HashMap<SessionId, String>, Failure> {
+    let sessions = store.sessions().await?;
     Ok(sessions.into_iter().filter_map(|session| Some((session.id, session.title?))).collect())
 }
 
@@ -269,7 +272,7 @@ fn as_json(by: By, since: u64, groups: &[Group], total: &Sum, as_of: &str) -> Va
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_conversation::Usage;
+    use hermes_protocol::Usage;
 
     use super::*;
 

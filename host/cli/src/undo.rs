@@ -1,6 +1,7 @@
 //! What an undo did and could not do, and diffs of files, as lines for the user.
 
-use hermes_checkpoints::{Record, UndoError};
+use hermes_app::AppError;
+use hermes_app::undo::Record;
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_protocol::Undo;
 
@@ -130,7 +131,7 @@ fn lines_of(diff: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Why there is no diff.
-pub(crate) fn failed_diff(error: &UndoError) -> Failure {
+pub(crate) fn failed_diff(error: &AppError) -> Failure {
     Diagnostic { what: "no changes can be shown".to_owned(), ..error.diagnose() }.into()
 }
 

@@ -8,13 +8,12 @@ use std::process::ExitCode;
 use hermes_agent::AgentError;
 use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
-use hermes_conversation::one_line;
+use hermes_app::sessions::StoreError;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_plugin_host::PluginsError;
-use hermes_protocol::{CommandError, Problem};
-use hermes_store::{PortError, StoreError};
+use hermes_protocol::{CommandError, Problem, one_line};
 
 use crate::wording;
 
@@ -169,7 +168,6 @@ macro_rules! diagnosed {
 diagnosed!(
     AppError,
     StoreError,
-    PortError,
     ModelError,
     LoginError,
     ResolveError,

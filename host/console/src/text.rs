@@ -7,8 +7,8 @@ mod wrap;
 
 pub use cleaner::Cleaner;
 pub use exact::{exact, exact_line, exact_lines, exact_within, is_deceptive};
-use hermes_conversation::one_line;
 pub use hermes_diagnostic::{counted, grouped};
+use hermes_protocol::one_line;
 pub use json::{escaped, json};
 use serde_json::Value;
 pub use wrap::{INDENT, NARROWEST, begin, columns, fitted, hanging, labelled, wrapped};

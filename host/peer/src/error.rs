@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use hermes_app::AppError;
-use hermes_store::StoreError;
+use hermes_session_store::StoreError;
 
 use crate::agents::Usable;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_store::APPLICATION_ID;
+use hermes_app::is_own_database;
 
 use crate::PeerError;
 use crate::agents::Agent;
@@ -46,7 +46,7 @@ impl PeerHome {
                 return Err(PeerError::NoPeer { path });
             }
         }
-        if is_own_kind(&root.join("state.db")) {
+        if is_own_database(&root.join("state.db")) {
             return Err(PeerError::OwnKind { path });
         }
         Ok(Self { root })
@@ -69,15 +69,4 @@ impl PeerHome {
             Err(error) => Err(format!("{name} cannot be read: {error}")),
         }
     }
-}
-
-/// Whether a database belongs to this program. Both call theirs `state.db`.
-fn is_own_kind(database: &Path) -> bool {
-    /// The place of the application id in the header of SQLite.
-    const PLACE: usize = 68;
-    let header = hermes_private_files::open_regular(database).and_then(|mut file| {
-        let mut header = [0; PLACE + 4];
-        io::Read::read_exact(&mut file, &mut header).map(|()| header)
-    });
-    header.is_ok_and(|header| header[PLACE..] == APPLICATION_ID.to_be_bytes())
 }

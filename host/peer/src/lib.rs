@@ -23,9 +23,10 @@ mod skills;
 mod soul;
 mod translation;
 
+use std::sync::Arc;
+
 use hermes_app::Setup;
 use hermes_private_files::TemporaryFolder;
-use hermes_store::Store;
 
 pub use agents::{Agent, Usable};
 pub use error::PeerError;
@@ -82,7 +83,7 @@ impl Import {
     /// # Errors
     ///
     /// When the own store cannot be read or written. What was imported until then stays, and the next import continues.
-    pub fn run(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<Report, PeerError> {
+    pub async fn run(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<Report, PeerError> {
         let plan = settings::plan(peer, setup, self.with_keys)?;
         let (variables, keys) = keys::plan(peer, setup, plan.edit.parts().2, self.with_keys);
         // The limits of the notes are those of the configuration after the import.
@@ -108,20 +109,28 @@ impl Import {
         report.add(part("SOUL.md", &|part| soul::import(peer, setup, mode, part)));
         report.add(part("memories", &|part| notes::import(peer, &after, mode, part)));
         report.add(part("skills", &|part| skills::import(peer, setup, mode, part)));
-        report.add(self.sessions(peer, &after, mode)?);
+        report.add(self.sessions(peer, &after, mode).await?);
         report.add(part("others", &|part| others::report(peer, part)));
         Ok(report)
     }
 
-    fn sessions(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<PartReport, PeerError> {
+    async fn sessions(&self, peer: &PeerHome, setup: &Setup, mode: Mode) -> Result<PartReport, PeerError> {
         let mut sessions = PartReport::of("sessions");
         match &self.database {
             None => {}
             Some(Err(why)) => sessions.left(why.clone()),
             Some(Ok(database)) => {
-                let (_temporary, store) = store(setup, mode)?;
                 let engine = &setup.config.settings().context.engine;
-                sessions::import(database, peer, &store, engine, mode, &mut sessions)?;
+                // A dry run creates neither a home nor a store.
+                let trial = match mode {
+                    Mode::DryRun => Some(setup.store_to_try()?),
+                    Mode::Write { .. } => None,
+                };
+                let store = match &trial {
+                    Some(trial) => Arc::clone(&trial.store),
+                    None => setup.store()?,
+                };
+                sessions::import(database, peer, &*store, engine, mode, &mut sessions).await?;
             }
         }
         Ok(sessions)
@@ -131,18 +140,4 @@ impl Import {
 /// Makes a folder for copies of conversations.
 fn temporary_folder() -> std::io::Result<TemporaryFolder> {
     TemporaryFolder::new("hermes-import-")
-}
-
-/// The own store. A dry run creates neither a home nor a store: without a store it uses a temporary one.
-fn store(setup: &Setup, mode: Mode) -> Result<(Option<TemporaryFolder>, Store), PeerError> {
-    let home = setup.home.path();
-    if let Mode::Write { .. } = mode {
-        return Ok((None, Store::open(home)?));
-    }
-    if let Some(store) = Store::open_read_only(home)? {
-        return Ok((None, store));
-    }
-    let folder = temporary_folder().map_err(|source| PeerError::Temporary { source })?;
-    let store = Store::open(folder.path())?;
-    Ok((Some(folder), store))
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hermes_store::ParentKind;
+use hermes_session_store::ParentKind;
 
 use crate::database::SessionRow;
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use hermes_conversation::render::{Rendering, Repairs};
 use hermes_conversation::{Conversation, Draft, Message, MessageId, Role, SessionId, View, closing};
 use hermes_diagnostic::{counted, grouped};
-use hermes_store::{SessionError, Store, StoreError, Totals, Trust};
+use hermes_session_store::{RequestRecord, SessionError, SessionStore, StoreError, Totals, Trust};
 use serde_json::{Value, json};
 
 use crate::database::{Database, SessionRow};
@@ -55,10 +55,10 @@ struct Tally {
     unchanged: u64,
 }
 
-pub(crate) fn import(
+pub(crate) async fn import(
     database: &Database,
     peer: &PeerHome,
-    store: &Store,
+    store: &dyn SessionStore,
     engine: &str,
     mode: Mode,
     report: &mut PartReport,
@@ -89,7 +89,7 @@ pub(crate) fn import(
             tally.empty += 1;
             continue;
         }
-        let known = match store.session(&translated.id) {
+        let known = match store.session(&translated.id).await {
             Ok(_) => true,
             Err(StoreError::Session(SessionError::UnknownSession(_))) => false,
             Err(error) => return Err(error.into()),
@@ -98,7 +98,7 @@ pub(crate) fn import(
             let sums = totals(chain.links.iter().map(|link| &sessions[*link]));
             // New sessions may descend from it.
             file.ids.insert(chain.links[0], translated.id.clone());
-            grow(store, &translated, &sums, mode, &mut tally)?;
+            grow(store, &translated, &sums, mode, &mut tally).await?;
             continue;
         }
         let added = file.add(&sessions, chain, &translated).map_err(|source| PeerError::Temporary { source })?;
@@ -107,10 +107,10 @@ pub(crate) fn import(
             Err(why) => tally.refused.push(format!("session {}: {why}", sessions[chain.links[0]].id)),
         }
     }
-    let mut reader = file.finish().map_err(|source| PeerError::Temporary { source })?;
+    let reader = file.finish().map_err(|source| PeerError::Temporary { source })?;
     let done = match mode {
-        Mode::DryRun => store.examine_import(&mut reader)?,
-        Mode::Write { now } => store.import(&mut reader, now, Trust::OwnFiles)?,
+        Mode::DryRun => store.examine_import(Box::new(reader)).await?,
+        Mode::Write { now } => store.import(Box::new(reader), now, Trust::OwnFiles).await?,
     };
     if !done.sessions.is_empty() {
         let count = done.sessions.len() as u64;
@@ -244,11 +244,17 @@ fn own_id(id: &str) -> Option<SessionId> {
 }
 
 /// Adds what is new to a session that was imported before.
-fn grow(store: &Store, translated: &Translated, sums: &Totals, mode: Mode, tally: &mut Tally) -> Result<(), PeerError> {
+async fn grow(
+    store: &dyn SessionStore,
+    translated: &Translated,
+    sums: &Totals,
+    mode: Mode,
+    tally: &mut Tally,
+) -> Result<(), PeerError> {
     let Translated { id, folded, .. } = translated;
     let lease = match mode {
         Mode::DryRun => None,
-        Mode::Write { .. } => match store.lease(id) {
+        Mode::Write { .. } => match store.lease(id).await {
             Ok(lease) => Some(lease),
             Err(StoreError::Session(SessionError::InUse { .. })) => {
                 tally.apart.push(format!("what is new in session {id}: it is in use here"));
@@ -257,17 +263,18 @@ fn grow(store: &Store, translated: &Translated, sums: &Totals, mode: Mode, tally
             Err(error) => return Err(error.into()),
         },
     };
-    let here = store.conversation(id)?;
+    let here = store.conversation(id).await?;
     let equal = here.iter().zip(&folded.messages).take_while(|(here, there)| is_same(here, there)).count();
     // Where it went on in both programs, the sums would be about messages that are not here.
     if equal == here.len() || equal == folded.messages.len() {
-        let (joint, now) = (store.joint_totals(id, sums)?, store.session(id)?.totals);
+        let now = store.session(id).await?.totals;
+        let joint = joint(&now, sums, &store.requests(id).await?);
         // Sums of the same prices in another order differ in their last digits.
         let has_cost = joint.cost - now.cost > 1e-9;
         if has_cost || (Totals { cost: now.cost, ..joint }) != now {
             tally.counted += 1;
             if lease.is_some() {
-                store.set_totals(id, &joint)?;
+                store.set_totals(id, &joint).await?;
             }
         }
     }
@@ -283,14 +290,38 @@ fn grow(store: &Store, translated: &Translated, sums: &Totals, mode: Mode, tally
     }
     let new = &folded.messages[equal..];
     if lease.is_some() {
-        let added = store.append(id, new)?;
+        let added = store.append(id, new).await?;
         if let Some(fold) = folded.fold.as_ref().filter(|fold| fold.through > equal) {
             let ids: Vec<MessageId> = here.iter().chain(&added).map(|message| message.id).collect();
-            store.put_view(id, &view(fold, &|at| ids[at], &key(fold)), REASON, ENGINE)?;
+            store.put_view(id, &view(fold, &|at| ids[at], &key(fold)), REASON, ENGINE).await?;
         }
     }
     tally.grown.push((id.clone(), new.len() as u64));
     Ok(())
+}
+
+/// The totals of a session that the peer counted up to `there`, with the requests made here. They never shrink.
+fn joint(now: &Totals, there: &Totals, here: &[RequestRecord]) -> Totals {
+    let mut sums = *there;
+    for request in here {
+        let usage = request.usage.unwrap_or_default();
+        sums.input += u64::from(usage.input);
+        sums.output += u64::from(usage.output);
+        sums.cache_read += u64::from(usage.cache_read);
+        sums.cache_write += u64::from(usage.cache_write);
+        sums.requests += 1;
+        sums.cost += request.cost.unwrap_or(0.0);
+    }
+    Totals {
+        input: sums.input.max(now.input),
+        output: sums.output.max(now.output),
+        cache_read: sums.cache_read.max(now.cache_read),
+        cache_write: sums.cache_write.max(now.cache_write),
+        // The ledger does not have it.
+        reasoning: sums.reasoning.max(now.reasoning),
+        requests: sums.requests.max(now.requests),
+        cost: sums.cost.max(now.cost),
+    }
 }
 
 /// Whether a stored message is the translated one.
@@ -493,4 +524,24 @@ fn totals<'a>(rows: impl Iterator<Item = &'a SessionRow>) -> Totals {
     let counts =
         [totals.input, totals.output, totals.cache_read, totals.cache_write, totals.reasoning, totals.requests];
     if counts.iter().any(|count| *count > MOST) { Totals::default() } else { totals }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::Usage;
+
+    use super::*;
+
+    #[test]
+    fn totals_are_joined_with_the_requests_made_here_and_never_shrink() {
+        let there = Totals { input: 100, reasoning: 7, requests: 3, cost: 1.0, ..Totals::default() };
+        assert_eq!(joint(&Totals::default(), &there, &[]), there);
+        let usage = Usage { input: 10, output: 2, cache_read: 0, cache_write: 0, reasoning: 1 };
+        let here = [RequestRecord { usage: Some(usage), cost: Some(0.5), ..RequestRecord::default() }];
+        let now = Totals { input: 110, output: 2, reasoning: 8, requests: 4, cost: 1.5, ..Totals::default() };
+        let grown = Totals { input: 150, requests: 5, cost: 1.25, ..there };
+        let sums = Totals { input: 160, output: 2, reasoning: 8, requests: 6, cost: 1.75, ..Totals::default() };
+        assert_eq!(joint(&now, &grown, &here), sums);
+        assert_eq!(joint(&sums, &there, &here), sums);
+    }
 }

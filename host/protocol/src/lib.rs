@@ -32,7 +32,11 @@ mod undo;
 pub use command::{Accepted, Command, CommandError, UserMessage, codes};
 pub use compression::{Compression, CompressionPreview};
 pub use event::{CompressionEnd, Event, EventKind, TurnEnd};
-pub use hermes_conversation::{Author, DelegationState, Effort};
+/// What messages consist of, and what a front end must know of a text before it shows it.
+pub use hermes_conversation::{
+    Author, DelegationState, Draft, Effort, Media, Message, MessageId, MessageRange, Model, Origin, Part, Role,
+    SessionId, ToolCall, Usage, characters, media, one_line, one_line_within,
+};
 pub use hermes_diagnostic::{Category, Fix};
 pub use id::{CallId, Epoch, Position, QuestionId, TurnNumber};
 pub use mode::{Mode, NoMode};

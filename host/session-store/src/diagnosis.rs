@@ -2,7 +2,7 @@
 
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
-use crate::{SessionError, StoreError};
+use crate::{ImportProblem, SessionError, StoreError, TransferError};
 
 hermes_diagnostic::codes! {
     /// The codes of the rules about sessions.
@@ -20,6 +20,10 @@ hermes_diagnostic::codes! {
         TITLE_TOO_LONG = "store.title-too-long", Category::General, "a title is too long";
         TITLE_TAKEN = "store.title-taken", Category::General, "another session has the title";
         WORKSPACE_NAME = "store.workspace-name", Category::Store, "the path of the workspace is not valid Unicode";
+        OUTPUT = "store.output", Category::General, "an export cannot be written";
+        INPUT = "store.input", Category::General, "an import file cannot be read";
+        IMPORT = "store.import", Category::General, "an import file is not an export of Hermes";
+        IMPORT_STOPPED = "store.import-stopped", Category::Store, "an import stopped in the middle";
     }
 }
 
@@ -27,6 +31,7 @@ impl Diagnose for StoreError {
     fn parts(&self) -> Parts {
         match self {
             Self::Session(error) => error.parts(),
+            Self::Transfer(error) => error.parts(),
             Self::Unusable(error) | Self::Failed(error) => error.parts(),
         }
     }
@@ -79,11 +84,43 @@ impl Diagnose for SessionError {
     }
 }
 
+impl Diagnose for TransferError {
+    fn parts(&self) -> Parts {
+        const TRANSFER: &str = "the sessions cannot be transferred";
+        let (code, what, fix) = match self {
+            Self::Output(_) => (codes::OUTPUT, TRANSFER, Fix::words("check the destination")),
+            Self::Input(_) => (codes::INPUT, TRANSFER, Fix::words("check that the file exists and can be read")),
+            Self::Import { problem, line } => {
+                let again = || Fix::words("export the sessions again");
+                let fix = match problem {
+                    ImportProblem::Newer { .. } => Fix::words("update Hermes"),
+                    ImportProblem::Empty | ImportProblem::NoHeader => {
+                        Fix::words("give a file that was exported from Hermes")
+                    }
+                    ImportProblem::CutOff | ImportProblem::Counts { .. } => again(),
+                    ImportProblem::Record(_) => again().or(format!("correct line {line}")),
+                };
+                (codes::IMPORT, "the file cannot be imported", fix)
+            }
+            Self::ImportStopped { source, .. } => {
+                let (_, _, own) = source.parts();
+                let then = "import the file again, which continues with the other sessions";
+                let fix = if own.is_empty() { Fix::words(then) } else { Fix::words(format!("{own}; then {then}")) };
+                (codes::IMPORT_STOPPED, "the file was imported only in part", fix)
+            }
+        };
+        (code, what.into(), fix)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use hermes_conversation::{MessageId, SessionId};
 
     use super::*;
+    use crate::AdapterError;
 
     #[test]
     fn every_code_has_an_error_with_cause_and_remedy() {
@@ -104,7 +141,15 @@ mod tests {
             SessionError::TitleTaken { title: text(), holder: session(), free: text() },
             SessionError::WorkspaceName("/home/ada; mallory/x".into()),
         ];
-        let diagnostics: Vec<_> = errors.iter().map(Diagnose::diagnose).collect();
+        let cause = || io::Error::other(text());
+        let transfers = [
+            TransferError::Output(cause()),
+            TransferError::Input(cause()),
+            TransferError::Import { line: 1, problem: ImportProblem::Record(text()) },
+            TransferError::ImportStopped { stored: 1, source: AdapterError::new(TransferError::Input(cause())) },
+        ];
+        let diagnostics = errors.iter().map(Diagnose::diagnose).chain(transfers.iter().map(Diagnose::diagnose));
+        let diagnostics: Vec<_> = diagnostics.collect();
         assert_eq!(hermes_diagnostic::gaps(codes::ALL, &diagnostics), Vec::<String>::new());
         for diagnostic in diagnostics {
             assert!(!diagnostic.fix.to_string().contains("mallory"), "{diagnostic:?}");

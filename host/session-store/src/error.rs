@@ -1,6 +1,7 @@
 //! Why a store refuses a call. `Display` gives the cause; `diagnosis.rs` has the remedies.
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 
 use hermes_conversation::{MessageId, SessionId};
@@ -12,6 +13,9 @@ pub enum StoreError {
     /// A rule that every store enforces.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// A file of sessions cannot be written or read.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// The store cannot be used at all: it is damaged, or belongs to a newer version or another program.
     #[error(transparent)]
     Unusable(AdapterError),
@@ -39,6 +43,78 @@ impl AdapterError {
 impl Diagnose for AdapterError {
     fn parts(&self) -> Parts {
         self.parts.clone()
+    }
+}
+
+/// Why a file of sessions cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// An export cannot be written to its destination.
+    #[error("the export cannot be written: {0}")]
+    Output(io::Error),
+    /// The file to import cannot be read.
+    #[error("the file cannot be read: {0}")]
+    Input(io::Error),
+    /// The file to import is not an export, or is invalid.
+    #[error("line {line}: {problem}")]
+    Import {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        problem: ImportProblem,
+    },
+    /// An import stopped in the middle.
+    #[error("the import stopped after {stored} sessions, each of them whole: {source}")]
+    ImportStopped {
+        /// Sessions that are stored.
+        stored: u64,
+        /// The reason.
+        source: AdapterError,
+    },
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportProblem {
+    /// The file has no line.
+    #[error("the file is empty")]
+    Empty,
+    /// The first line is not the header of an export.
+    #[error("this is not an export of sessions: the header is missing")]
+    NoHeader,
+    /// A newer version of Hermes wrote the file.
+    #[error("the export has version {found}, and this version of Hermes reads versions up to {known}")]
+    Newer {
+        /// The version in the header.
+        found: u32,
+        /// The newest version that can be read.
+        known: u32,
+    },
+    /// The last line is missing.
+    #[error("the file was cut off: its end is missing")]
+    CutOff,
+    /// The last line counts other records than the file contains.
+    #[error("the end record counts {counted}, but the file contains {found}")]
+    Counts {
+        /// What the last line counts.
+        counted: String,
+        /// What the file contains.
+        found: String,
+    },
+    /// A record is invalid.
+    #[error("{0}")]
+    Record(String),
+}
+
+impl From<String> for ImportProblem {
+    fn from(problem: String) -> Self {
+        Self::Record(problem)
+    }
+}
+
+impl From<&str> for ImportProblem {
+    fn from(problem: &str) -> Self {
+        Self::Record(problem.to_owned())
     }
 }
 

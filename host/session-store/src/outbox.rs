@@ -61,3 +61,14 @@ pub enum Delivery {
         error: String,
     },
 }
+
+/// A turn that ended with an answer, or because the user stopped it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedTurn {
+    /// Its session.
+    pub session: SessionId,
+    /// From the user's message to the last one.
+    pub messages: MessageRange,
+    /// Unix time in milliseconds.
+    pub ended_at: u64,
+}

@@ -1,6 +1,7 @@
 //! Searches across sessions.
 
 use hermes_conversation::{MessageId, Role, SessionId};
+use serde::Serialize;
 
 /// A search in the messages of all sessions but delegates. Every text is valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub struct Finding {
 }
 
 /// The beginning of a message next to a found one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Neighbour {
     /// The message.
     pub message: MessageId,

@@ -7,6 +7,7 @@
 //! A call about a session that does not exist fails with [`crate::SessionError::UnknownSession`].
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,9 +16,10 @@ use hermes_conversation::media::MOST_BYTES;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 
 use crate::{
-    AuxiliaryRecord, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease, NewSession, Passage,
-    PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session, SessionSummary, StoreError,
-    StoredView, ViewRecord,
+    AuxiliaryRecord, Delegation, Deletion, Delivery, Depth, EngineFaults, Exported, Finding, FinishedTurn, Frozen,
+    Health, Hit, ImportFile, Imported, Layout, Lease, NewSession, Passage, PassageQuery, Passed, PromptNumber,
+    PruneFilter, Pruning, QueuedTurn, RecallQuery, RequestRecord, SearchQuery, Session, SessionSummary, Stats,
+    StoreError, StoredView, Totals, Trust, UsageRow, ViewRecord,
 };
 
 /// The most bytes of the pictures and files of one message: an import must be able to read them on one line.
@@ -167,6 +169,16 @@ pub trait Ledger: Send + Sync {
     /// [`crate::SessionError::InUse`]. It is independent of the session's own lease.
     async fn delivery_lease(&self, session: &SessionId, provider: &str) -> Result<Lease, StoreError>;
 
+    /// Makes turns of the outbox due now, also those that were set aside, and returns how many. Without a provider, all that wait.
+    async fn retry_turns(&self, provider: Option<&str>) -> Result<usize, StoreError>;
+
+    /// The finished turns of all sessions since a moment in Unix milliseconds, oldest first: without those of subagents, and of
+    /// imported sessions about which the user has not decided.
+    async fn finished_turns(&self, since: u64) -> Result<Vec<FinishedTurn>, StoreError>;
+
+    /// Queues finished turns for a memory provider, and returns how many did not wait for it already.
+    async fn queue_turns(&self, provider: &str, turns: &[FinishedTurn]) -> Result<usize, StoreError>;
+
     /// Adds a request to the ledger and to the session's totals, and returns its number. The given number is ignored.
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, StoreError>;
 
@@ -193,6 +205,13 @@ pub trait Ledger: Send + Sync {
         task: &str,
         since: u64,
     ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, StoreError>;
+
+    /// What requests used since a moment in Unix milliseconds, oldest first: those of all sessions, or of one with the sessions
+    /// that its agent delegated to.
+    async fn usage(&self, since: u64, session: Option<&SessionId>) -> Result<Vec<UsageRow>, StoreError>;
+
+    /// Sets the totals of a session that another program counted.
+    async fn set_totals(&self, id: &SessionId, totals: &Totals) -> Result<(), StoreError>;
 
     /// All requests of a session, oldest first, without those of a parent.
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, StoreError>;
@@ -230,19 +249,45 @@ pub trait Ledger: Send + Sync {
     async fn set_note(&self, name: &str, value: Option<&str>) -> Result<(), StoreError>;
 }
 
-/// All sessions together: titles, lists, search, deletion.
+/// All sessions together: names, lists, search, deletion, export and import, and the state of the store itself.
 #[async_trait]
 pub trait Catalogue: Send + Sync {
+    /// Where the sessions are, for people: the path of a file, or an address.
+    fn place(&self) -> String;
+
+    /// Finds the session that a person named by id, by a unique beginning of its id, or by title. If only numbered sessions have
+    /// that title, the newest of them. Last come the end of an id and a title in other upper and lower case.
+    ///
+    /// A stranger's file chooses ids and titles. So an imported session that waits for the user's decision never comes in the
+    /// place of an own one: an own title wins, and otherwise a text that fits both is ambiguous.
+    async fn resolve_session(&self, text: &str) -> Result<SessionId, StoreError>;
+
+    /// The session with this title, ignoring the case of ASCII letters. An imported session that waits for the user's decision
+    /// is not found.
+    async fn titled(&self, title: &str) -> Result<Option<SessionId>, StoreError>;
+
+    /// The session of a folder to continue: the newest one of the command line. Skips sessions without messages, except branches.
+    async fn newest_session(&self, workspace: &Path) -> Result<Option<SessionId>, StoreError>;
+
+    /// All sessions, newest message first.
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// The sessions of people, newest message first; with a number, at most as many. Delegates are left out, and of a continued
+    /// session only the last continuation is listed.
+    async fn conversations(&self, most: Option<u64>) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// The sessions of one conversation, oldest first; each is continued by the next. The last one is the one to resume.
+    ///
+    /// Of several continuations, one with messages comes first, then one that was itself continued, then the newest. After a
+    /// session with messages, the chain ends before continuations without any. A session that is not on the chain of its oldest
+    /// session has a chain of its own.
+    async fn chain(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError>;
+
     /// Sets a session's title and returns the stored one; an empty title removes it.
     ///
     /// Whitespace is collapsed and control characters are dropped. A title of an ancestor moves to a continuation, and
     /// becomes the next number in a branch. A title of any other session is refused.
     async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, StoreError>;
-
-    /// Deletes sessions and their delegates, all or none.
-    ///
-    /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
-    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
 
     /// Searches the conversation that a session shows.
     async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, StoreError>;
@@ -250,13 +295,65 @@ pub trait Catalogue: Send + Sync {
     /// Searches the messages of all sessions that some conversation shows.
     async fn recall(&self, query: &RecallQuery) -> Result<Vec<Finding>, StoreError>;
 
-    /// At most this many sessions of people, newest message first. Delegates are left out, and of a continued session only the
-    /// last continuation is listed.
-    async fn conversations(&self, most: u64) -> Result<Vec<SessionSummary>, StoreError>;
+    /// Searches the messages of all sessions, with snippets of what was found. Every text is a valid query; a text without search
+    /// terms finds nothing.
+    async fn search_all(&self, query: &SearchQuery) -> Result<Vec<Hit>, StoreError>;
 
-    /// The session with this title, ignoring the case of ASCII letters. An imported session that waits for the user's decision
-    /// is not found.
-    async fn titled(&self, title: &str) -> Result<Option<SessionId>, StoreError>;
+    /// Whether the text of a query is several words without operators, so that it can also be read as a question:
+    /// [`crate::Matching::Any`].
+    fn may_be_question(&self, query: &SearchQuery) -> bool;
+
+    /// Messages that searches do not find yet: an earlier version stored them, and this store was opened to be read.
+    async fn missing_in_search(&self) -> Result<u64, StoreError>;
+
+    /// What a deletion would remove. Changes nothing.
+    async fn deletion(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
+
+    /// Deletes sessions and their delegates, all or none.
+    ///
+    /// Fails where another session shows their messages (unless `with_children`), or where one is leased.
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, StoreError>;
+
+    /// Deletes what the user agreed to, and nothing else: sessions that continue one of these since then make it fail.
+    async fn delete_planned(&self, planned: &Deletion) -> Result<Deletion, StoreError>;
+
+    /// What pruning would delete. Changes nothing.
+    async fn pruning(&self, filter: &PruneFilter) -> Result<Pruning, StoreError>;
+
+    /// Deletes those of the agreed sessions that still match, one after the other, so that other writers never wait for all of
+    /// them.
+    ///
+    /// Returns the deleted and the kept sessions. Sessions that match only since the agreement are kept, and so are those that
+    /// were continued since then.
+    async fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, StoreError>;
+
+    /// Exports all sessions, or the given ones with the sessions that they continue and their delegates, and flushes the writer.
+    ///
+    /// Each session is exported in its state of one moment. Writers do not have to wait.
+    async fn export(
+        &self,
+        sessions: Option<&[SessionId]>,
+        layout: Layout,
+        out: Box<dyn Write + Send>,
+    ) -> Result<Exported, StoreError>;
+
+    /// What an import would store, except titles. Changes nothing.
+    async fn examine_import(&self, file: Box<dyn ImportFile>) -> Result<Imported, StoreError>;
+
+    /// Stores the sessions of an export that do not exist yet, under their ids and with new message ids.
+    ///
+    /// A file with an error is refused as a whole. Nobody sees a session before it is complete. A session that claims messages
+    /// later than `now` (Unix milliseconds) gets that time instead: otherwise it would be listed first until that time has come.
+    ///
+    /// Folder and prompt of a session from a stranger's file wait for the user's decision, as `trust` says: see
+    /// [`Session::imported`].
+    async fn import(&self, file: Box<dyn ImportFile>, now: u64, trust: Trust) -> Result<Imported, StoreError>;
+
+    /// Counts and measures. Reads the whole store.
+    async fn stats(&self) -> Result<Stats, StoreError>;
+
+    /// Looks for damage. Changes nothing.
+    async fn check(&self, depth: Depth) -> Result<Health, StoreError>;
 }
 
 /// A whole store: what a process opens once, and hands on port by port.

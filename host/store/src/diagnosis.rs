@@ -3,7 +3,6 @@
 use hermes_diagnostic::{Action, Diagnose, Fix, Parts};
 
 use crate::StoreError;
-use crate::error::ImportProblem;
 
 hermes_diagnostic::codes! {
     /// The codes of the store.
@@ -23,10 +22,6 @@ hermes_diagnostic::codes! {
         SQLITE = "store.sqlite", Category::Store, "another failure of the database";
         RANDOM = "store.random", Category::Store, "the system gives no randomness for an id";
         STOPPED = "store.stopped", Category::Store, "the work on the database was stopped with the program";
-        OUTPUT = "store.output", Category::General, "an export cannot be written";
-        INPUT = "store.input", Category::General, "an import file cannot be read";
-        IMPORT = "store.import", Category::General, "an import file is not an export of Hermes";
-        IMPORT_STOPPED = "store.import-stopped", Category::Store, "an import stopped in the middle";
         EMPTY_BLOB = "store.empty-blob", Category::Store, "a picture or file has no content";
         BLOB_TOO_LARGE = "store.blob-too-large", Category::Store, "the pictures or files of a message are too large";
         BLOB_QUOTA = "store.blob-quota", Category::Store, "the pictures and files of all sessions take too much space";
@@ -48,6 +43,7 @@ impl Diagnose for StoreError {
         const STORE: &str = "the session cannot be stored";
         let (code, what, fix) = match self {
             Self::Session(error) => return error.parts(),
+            Self::Transfer(error) => return error.parts(),
             Self::Home { .. } => (
                 codes::HOME,
                 "the home folder cannot be used",
@@ -60,9 +56,11 @@ impl Diagnose for StoreError {
                 (codes::ORPHAN, OPEN, Fix::words("put the database back").or("move the file away").or(ANOTHER_HOME))
             }
             Self::Corrupt { .. } => (codes::DAMAGED, OPEN, Fix::from(Action::RepairStore).or(ANOTHER_HOME)),
-            Self::BeyondRepair { .. } => {
-                (codes::BEYOND_REPAIR, STORE, Fix::words("keep the copy, and set HERMES_HOME to another folder"))
-            }
+            Self::BeyondRepair { .. } => (
+                codes::BEYOND_REPAIR,
+                "the store cannot be repaired",
+                Fix::words("keep the copy, and set HERMES_HOME to another folder"),
+            ),
             Self::ReadOnly { .. } => (codes::READ_ONLY, STORE, Fix::words("allow writing").or(ANOTHER_HOME)),
             Self::ReadOnlyLog { .. } => (
                 codes::READ_ONLY,
@@ -81,26 +79,6 @@ impl Diagnose for StoreError {
             Self::Sqlite { .. } => (codes::SQLITE, STORE, Action::CheckStore.into()),
             Self::Stopped(_) => (codes::STOPPED, STORE, Fix::words("start Hermes again")),
             Self::Random(_) => (codes::RANDOM, STORE, Fix::words("try again")),
-            Self::Output(_) => (codes::OUTPUT, STORE, Fix::words("check the destination")),
-            Self::Input(_) => (codes::INPUT, STORE, Fix::words("check that the file exists and can be read")),
-            Self::Import { problem, line } => {
-                let again = || Fix::words("export the sessions again");
-                let fix = match problem {
-                    ImportProblem::Newer { .. } => Fix::words("update Hermes"),
-                    ImportProblem::Empty | ImportProblem::NoHeader => {
-                        Fix::words("give a file that was exported from Hermes")
-                    }
-                    ImportProblem::CutOff | ImportProblem::Counts { .. } => again(),
-                    ImportProblem::Record(_) => again().or(format!("correct line {line}")),
-                };
-                (codes::IMPORT, "nothing was imported", fix)
-            }
-            Self::ImportStopped { source, .. } => {
-                let (_, _, own) = source.parts();
-                let then = "import the file again, which continues with the other sessions";
-                let fix = if own.is_empty() { Fix::words(then) } else { Fix::words(format!("{own}; then {then}")) };
-                (codes::IMPORT_STOPPED, STORE, fix)
-            }
             Self::EmptyBlob => (codes::EMPTY_BLOB, STORE, Fix::words("give a file with content")),
             Self::BlobTooLarge { .. } => {
                 (codes::BLOB_TOO_LARGE, STORE, Fix::words("make the pictures or files smaller"))
@@ -148,10 +126,6 @@ mod tests {
             StoreError::Sqlite { path, source: rusqlite::Error::InvalidParameterName(text()) },
             StoreError::Random(getrandom::Error::UNSUPPORTED),
             StoreError::Stopped(text()),
-            StoreError::Output(cause()),
-            StoreError::Input(cause()),
-            StoreError::Import { line: 1, problem: ImportProblem::Record(text()) },
-            StoreError::ImportStopped { stored: 1, source: Box::new(StoreError::Input(cause())) },
             StoreError::EmptyBlob,
             StoreError::BlobTooLarge { size: 2, most: 1 },
             StoreError::BlobQuota { size: 2, used: 1, most: 2 },

@@ -4,54 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hermes_conversation::{BlobId, PartError};
-use hermes_session_store::SessionError;
+use hermes_session_store::{SessionError, TransferError};
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
-
-/// Why a file cannot be imported.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ImportProblem {
-    /// The file has no line.
-    #[error("the file is empty")]
-    Empty,
-    /// The first line is not the header of an export.
-    #[error("this is not an export of sessions: the header is missing")]
-    NoHeader,
-    /// A newer version of Hermes wrote the file.
-    #[error("the export has version {found}, and this version of Hermes reads versions up to {known}")]
-    Newer {
-        /// The version in the header.
-        found: u32,
-        /// The newest version that can be read.
-        known: u32,
-    },
-    /// The last line is missing.
-    #[error("the file was cut off: its end is missing")]
-    CutOff,
-    /// The last line counts other records than the file contains.
-    #[error("the end record counts {counted}, but the file contains {found}")]
-    Counts {
-        /// What the last line counts.
-        counted: String,
-        /// What the file contains.
-        found: String,
-    },
-    /// A record is invalid.
-    #[error("{0}")]
-    Record(String),
-}
-
-impl From<String> for ImportProblem {
-    fn from(problem: String) -> Self {
-        Self::Record(problem)
-    }
-}
-
-impl From<&str> for ImportProblem {
-    fn from(problem: &str) -> Self {
-        Self::Record(problem.to_owned())
-    }
-}
 
 /// Why the home folder cannot be used.
 fn home(path: &Path, source: &io::Error) -> String {
@@ -201,28 +156,9 @@ pub enum StoreError {
     /// The async runtime stopped the work on the database before it was done.
     #[error("the work on the database was stopped: {0}")]
     Stopped(String),
-    /// An export cannot be written to its destination.
-    #[error("the export cannot be written: {0}")]
-    Output(io::Error),
-    /// The file to import cannot be read.
-    #[error("the file cannot be read: {0}")]
-    Input(io::Error),
-    /// The file to import is not an export, or is invalid.
-    #[error("line {line}: {problem}")]
-    Import {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        problem: ImportProblem,
-    },
-    /// An import stopped in the middle.
-    #[error("the import stopped after {stored} sessions, each of them whole: {source}")]
-    ImportStopped {
-        /// Sessions that are stored.
-        stored: u64,
-        /// The reason.
-        source: Box<StoreError>,
-    },
+    /// A file of sessions cannot be written or read.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// A picture or file without bytes.
     #[error("a picture or file of the message is empty")]
     EmptyBlob,
@@ -319,6 +255,12 @@ impl From<rusqlite::Error> for Fault {
 
 impl From<SessionError> for Fault {
     fn from(error: SessionError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl From<TransferError> for Fault {
+    fn from(error: TransferError) -> Self {
         Self::Store(error.into())
     }
 }

@@ -73,23 +73,18 @@ mod view;
 pub use blobs::MAX_STORE_BYTES;
 pub use database::Store;
 pub use diagnosis::codes;
-pub use error::{ImportProblem, StoreError};
+pub use error::StoreError;
 pub use header::APPLICATION_ID;
-pub use health::{Depth, Health};
 pub use hermes_session_store::StoreError as PortError;
 pub use hermes_session_store::codes as session_codes;
 pub use hermes_session_store::{
-    AuxiliaryRecord, Catalogue, Delegation, DelegationState, Deletion, Delivery, EngineFaults, Frozen, Ledger,
-    MOST_IN_A_MESSAGE, NewSession, Parent, ParentKind, Passage, Passed, PromptNumber, QueueState, QueuedTurn,
-    RequestRecord, Session, SessionError, SessionLog, SessionStore, SessionSummary, StoredView, Totals, ViewRecord,
+    AuxiliaryRecord, Catalogue, Delegation, DelegationState, Deletion, Delivery, Depth, EngineFaults, Exported,
+    FinishedTurn, Fragment, Frozen, Health, Hit, ImportProblem, Imported, Kept, Layout, Ledger, MOST_IN_A_MESSAGE,
+    Matching, Messages, Neighbour, NewSession, OfFile, Parent, ParentKind, Passage, Passed, PromptNumber, PruneFilter,
+    Pruning, QueueState, QueuedTurn, RequestRecord, SearchQuery, Session, SessionError, SessionLog, SessionStore,
+    SessionSummary, Sizes, Sort, Stats, StoredView, Totals, TransferError, Trust, UsageRow, ViewRecord,
 };
 pub use lease::Lease;
 pub use migration::SCHEMA_VERSION;
-pub use outbox::FinishedTurn;
 pub use port::SqliteSessions;
-pub use prune::{Kept, PruneFilter, Pruning};
 pub use repair::{Outcome, Repair, repair};
-pub use search::{Fragment, Hit, Matching, Neighbour, SearchQuery, Sort};
-pub use stats::{Messages, Sizes, Stats};
-pub use transfer::{Exported, Imported, Layout, OfFile, Trust};
-pub use usage::UsageRow;

@@ -8,23 +8,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::Fault;
 use crate::known::exists;
-use crate::{Delivery, QueueState, QueuedTurn, SessionError, Store, StoreError, blobs, log};
+use crate::{Delivery, FinishedTurn, QueueState, QueuedTurn, SessionError, Store, StoreError, blobs, log};
 
 const COLUMNS: &str = "session_id, provider, first_id, last_id, ended_at, attempts, due_at, error";
 /// Rewound turns stay in the table, so that a restored turn waits again.
 const IS_SHOWN: &str = "NOT EXISTS (SELECT 1 FROM rewound WHERE rewound.session_id = outbox.session_id \
                         AND rewound.message_id = outbox.first_id)";
-
-/// A turn that ended with an answer, or because the user stopped it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FinishedTurn {
-    /// Its session.
-    pub session: SessionId,
-    /// From the user's message to the last one.
-    pub messages: MessageRange,
-    /// Unix time in milliseconds.
-    pub ended_at: u64,
-}
 
 impl Store {
     /// Appends the last messages of a turn, and queues the turn for memory providers in the same transaction.

@@ -6,20 +6,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hermes_conversation::{BlobId, Draft, Message, MessageId, Model, SessionId, Summary, Usage, View, ViewId};
 use hermes_session_store::{
-    AdapterError, AuxiliaryRecord, Catalogue, Delegation, Deletion, Delivery, EngineFaults, Finding, Frozen, Lease,
-    Ledger, NewSession, Passage, PassageQuery, Passed, PromptNumber, QueuedTurn, RecallQuery, RequestRecord, Session,
-    SessionLog, SessionSummary, StoreError as PortError, StoredView, ViewRecord, Words,
+    AdapterError, AuxiliaryRecord, Catalogue, Delegation, Deletion, Delivery, Depth, EngineFaults, Exported, Finding,
+    FinishedTurn, Frozen, Health, Hit, ImportFile, Imported, Layout, Lease, Ledger, NewSession, Passage, PassageQuery,
+    Passed, PromptNumber, PruneFilter, Pruning, QueuedTurn, RecallQuery, RequestRecord, Session, SessionLog,
+    SessionSummary, Stats, StoreError as PortError, StoredView, Totals, Trust, UsageRow, ViewRecord, Words,
 };
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::{Matching, SearchQuery, Store, StoreError};
+use crate::{Matching, SearchQuery, Store, StoreError, search};
 
 /// The sessions of one `state.db`. Cloning is cheap; clones share the connection and its queue.
 #[derive(Clone)]
@@ -93,6 +95,7 @@ impl From<StoreError> for PortError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Session(error) => Self::Session(error),
+            StoreError::Transfer(error) => Self::Transfer(error),
             StoreError::Home { .. }
             | StoreError::Foreign { .. }
             | StoreError::NewerSchema { .. }
@@ -259,6 +262,20 @@ impl Ledger for SqliteSessions {
         self.run(move |store| Ok(Lease::new(session.clone(), store.delivery_lease(&session, &provider)?))).await
     }
 
+    async fn retry_turns(&self, provider: Option<&str>) -> Result<usize, PortError> {
+        let provider = provider.map(str::to_owned);
+        self.run(move |store| store.retry_turns(provider.as_deref())).await
+    }
+
+    async fn finished_turns(&self, since: u64) -> Result<Vec<FinishedTurn>, PortError> {
+        self.run(move |store| store.finished_turns(since)).await
+    }
+
+    async fn queue_turns(&self, provider: &str, turns: &[FinishedTurn]) -> Result<usize, PortError> {
+        let (provider, turns) = (provider.to_owned(), turns.to_vec());
+        self.run(move |store| store.queue_turns(&provider, &turns)).await
+    }
+
     async fn record_request(&self, id: &SessionId, request: &RequestRecord) -> Result<u64, PortError> {
         let (id, request) = (id.clone(), request.clone());
         self.run(move |store| store.record_request(&id, &request)).await
@@ -297,6 +314,16 @@ impl Ledger for SqliteSessions {
     ) -> Result<Vec<(SessionId, AuxiliaryRecord)>, PortError> {
         let (plugin, task) = (plugin.to_owned(), task.to_owned());
         self.glance(move |store| store.auxiliary_since(&plugin, &task, since)).await
+    }
+
+    async fn usage(&self, since: u64, session: Option<&SessionId>) -> Result<Vec<UsageRow>, PortError> {
+        let session = session.cloned();
+        self.run(move |store| store.usage(since, session.as_ref())).await
+    }
+
+    async fn set_totals(&self, id: &SessionId, totals: &Totals) -> Result<(), PortError> {
+        let (id, totals) = (id.clone(), *totals);
+        self.run(move |store| store.set_totals(&id, &totals)).await
     }
 
     async fn requests(&self, id: &SessionId) -> Result<Vec<RequestRecord>, PortError> {
@@ -351,14 +378,41 @@ impl Ledger for SqliteSessions {
 
 #[async_trait]
 impl Catalogue for SqliteSessions {
+    fn place(&self) -> String {
+        self.store.path().display().to_string()
+    }
+
+    async fn resolve_session(&self, text: &str) -> Result<SessionId, PortError> {
+        let text = text.to_owned();
+        self.run(move |store| store.resolve_session(&text)).await
+    }
+
+    async fn titled(&self, title: &str) -> Result<Option<SessionId>, PortError> {
+        let title = title.to_owned();
+        self.run(move |store| store.titled(&title)).await
+    }
+
+    async fn newest_session(&self, workspace: &Path) -> Result<Option<SessionId>, PortError> {
+        let workspace = workspace.to_owned();
+        self.glance(move |store| store.newest_session(&workspace)).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionSummary>, PortError> {
+        self.run(Store::sessions).await
+    }
+
+    async fn conversations(&self, most: Option<u64>) -> Result<Vec<SessionSummary>, PortError> {
+        self.run(move |store| store.conversations(most)).await
+    }
+
+    async fn chain(&self, session: &SessionId) -> Result<Vec<SessionId>, PortError> {
+        let session = session.clone();
+        self.run(move |store| store.chain(&session)).await
+    }
+
     async fn set_title(&self, id: &SessionId, title: &str) -> Result<Option<String>, PortError> {
         let (id, title) = (id.clone(), title.to_owned());
         self.run(move |store| store.set_title(&id, &title)).await
-    }
-
-    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
-        let sessions = sessions.to_vec();
-        self.run(move |store| store.delete(&sessions, with_children)).await
     }
 
     async fn search(&self, session: &SessionId, query: &PassageQuery) -> Result<Vec<Passage>, PortError> {
@@ -384,12 +438,67 @@ impl Catalogue for SqliteSessions {
         self.run(move |store| store.recall(&query)).await
     }
 
-    async fn conversations(&self, most: u64) -> Result<Vec<SessionSummary>, PortError> {
-        self.run(move |store| store.conversations(Some(most))).await
+    async fn search_all(&self, query: &SearchQuery) -> Result<Vec<Hit>, PortError> {
+        let query = query.clone();
+        self.run(move |store| store.search(&query)).await
     }
 
-    async fn titled(&self, title: &str) -> Result<Option<SessionId>, PortError> {
-        let title = title.to_owned();
-        self.run(move |store| store.titled(&title)).await
+    fn may_be_question(&self, query: &SearchQuery) -> bool {
+        search::may_be_question(query)
+    }
+
+    async fn missing_in_search(&self) -> Result<u64, PortError> {
+        self.run(Store::missing_in_search).await
+    }
+
+    async fn deletion(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
+        let sessions = sessions.to_vec();
+        self.run(move |store| store.deletion(&sessions, with_children)).await
+    }
+
+    async fn delete(&self, sessions: &[SessionId], with_children: bool) -> Result<Deletion, PortError> {
+        let sessions = sessions.to_vec();
+        self.run(move |store| store.delete(&sessions, with_children)).await
+    }
+
+    async fn delete_planned(&self, planned: &Deletion) -> Result<Deletion, PortError> {
+        let planned = planned.clone();
+        self.run(move |store| store.delete_planned(&planned)).await
+    }
+
+    async fn pruning(&self, filter: &PruneFilter) -> Result<Pruning, PortError> {
+        let filter = filter.clone();
+        self.run(move |store| store.pruning(&filter)).await
+    }
+
+    async fn prune(&self, filter: &PruneFilter, agreed: &[SessionId]) -> Result<Pruning, PortError> {
+        let (filter, agreed) = (filter.clone(), agreed.to_vec());
+        self.run(move |store| store.prune(&filter, &agreed)).await
+    }
+
+    async fn export(
+        &self,
+        sessions: Option<&[SessionId]>,
+        layout: Layout,
+        mut out: Box<dyn Write + Send>,
+    ) -> Result<Exported, PortError> {
+        let sessions = sessions.map(<[SessionId]>::to_vec);
+        self.run(move |store| store.export(sessions.as_deref(), layout, &mut *out)).await
+    }
+
+    async fn examine_import(&self, mut file: Box<dyn ImportFile>) -> Result<Imported, PortError> {
+        self.run(move |store| store.examine_import(&mut file)).await
+    }
+
+    async fn import(&self, mut file: Box<dyn ImportFile>, now: u64, trust: Trust) -> Result<Imported, PortError> {
+        self.run(move |store| store.import(&mut file, now, trust)).await
+    }
+
+    async fn stats(&self) -> Result<Stats, PortError> {
+        self.run(Store::stats).await
+    }
+
+    async fn check(&self, depth: Depth) -> Result<Health, PortError> {
+        self.run(move |store| store.check(depth)).await
     }
 }

@@ -1,94 +1,28 @@
 //! Deletes old sessions, chosen by filters. Sessions that the user would miss at once are kept.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 
 use hermes_conversation::SessionId;
 use rusqlite::Connection;
-use serde::Serialize;
 
 use crate::catalog::{newest_of_each_folder, summaries};
 use crate::deletion::Family;
 use crate::error::Fault;
-use crate::{ParentKind, SessionError, SessionSummary, Store, StoreError};
+use crate::{Kept, ParentKind, PruneFilter, Pruning, SessionError, SessionSummary, Store, StoreError};
 
-/// Which sessions are deleted: those that match every filter that is set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PruneFilter {
-    /// No message since this time, in Unix milliseconds.
-    pub silent_since: u64,
-    /// The front end, such as `cli`.
-    pub source: Option<String>,
-    /// The session works in this folder or one below it.
-    pub workspace: Option<PathBuf>,
-    /// The model's name contains this text.
-    pub model: Option<String>,
-    /// The title contains this text.
-    pub title: Option<String>,
-    /// The minimum number of the session's own messages.
-    pub min_messages: Option<u64>,
-    /// The maximum number of the session's own messages, rewound ones included. 0 never matches a session that shows
-    /// messages of another one.
-    pub max_messages: Option<u64>,
-    /// Started at this time or later.
-    pub started_after: Option<u64>,
-    /// Started before this time.
-    pub started_before: Option<u64>,
-}
-
-impl PruneFilter {
-    /// Every session without a message since this time.
-    pub fn silent_since(silent_since: u64) -> Self {
-        Self {
-            silent_since,
-            source: None,
-            workspace: None,
-            model: None,
-            title: None,
-            min_messages: None,
-            max_messages: None,
-            started_after: None,
-            started_before: None,
-        }
-    }
-
-    /// `logged` is the number of the session's own messages in the log: rewound messages can still be restored.
-    fn fits(&self, session: &SessionSummary, logged: u64) -> bool {
-        let empty_handed = session.parent.as_ref().is_none_or(|parent| parent.through.is_none());
-        session.updated_at < self.silent_since
-            && self.source.as_ref().is_none_or(|source| session.source == *source)
-            && self.workspace.as_ref().is_none_or(|workspace| session.workspace.starts_with(workspace))
-            && self.model.as_ref().is_none_or(|model| session.model.name.contains(model))
-            && self.title.as_ref().is_none_or(|part| session.title.as_ref().is_some_and(|title| title.contains(part)))
-            && self.min_messages.is_none_or(|least| session.message_count >= least)
-            && self.max_messages.is_none_or(|most| logged <= most && (most > 0 || empty_handed))
-            && self.started_after.is_none_or(|time| session.started_at >= time)
-            && self.started_before.is_none_or(|time| session.started_at < time)
-    }
-}
-
-/// Why a session is kept although it matches the filter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase", tag = "why")]
-pub enum Kept {
-    /// A process is working on it or on one of its delegates.
-    InUse,
-    /// `--continue` would choose it in its folder.
-    Newest,
-    /// A session that is kept continues it.
-    Needed {
-        /// The session that continues it.
-        by: SessionId,
-    },
-}
-
-/// What pruning deletes and keeps.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Pruning {
-    /// The deleted sessions, newest first. Their delegates are deleted with them.
-    pub sessions: Vec<SessionSummary>,
-    /// Sessions that match but are kept.
-    pub kept: Vec<(SessionId, Kept)>,
+/// Whether a session matches every filter. `logged` is the number of the session's own messages in the log: rewound messages can
+/// still be restored.
+fn fits(filter: &PruneFilter, session: &SessionSummary, logged: u64) -> bool {
+    let empty_handed = session.parent.as_ref().is_none_or(|parent| parent.through.is_none());
+    session.updated_at < filter.silent_since
+        && filter.source.as_ref().is_none_or(|source| session.source == *source)
+        && filter.workspace.as_ref().is_none_or(|workspace| session.workspace.starts_with(workspace))
+        && filter.model.as_ref().is_none_or(|model| session.model.name.contains(model))
+        && filter.title.as_ref().is_none_or(|part| session.title.as_ref().is_some_and(|title| title.contains(part)))
+        && filter.min_messages.is_none_or(|least| session.message_count >= least)
+        && filter.max_messages.is_none_or(|most| logged <= most && (most > 0 || empty_handed))
+        && filter.started_after.is_none_or(|time| session.started_at >= time)
+        && filter.started_before.is_none_or(|time| session.started_at < time)
 }
 
 impl Store {
@@ -129,7 +63,7 @@ impl Store {
         let family = Family::read(connection)?;
         let newest = newest_of_each_folder(connection)?;
         let logged = messages_in_the_log(connection)?;
-        all.retain(|session| filter.fits(session, logged.get(&session.id).copied().unwrap_or(0)));
+        all.retain(|session| fits(filter, session, logged.get(&session.id).copied().unwrap_or(0)));
         let mut kept = Vec::new();
         let mut candidates = Vec::new();
         for session in all {
@@ -342,7 +276,7 @@ mod tests {
         let set = |change: fn(&mut PruneFilter)| {
             let mut filter = all.clone();
             change(&mut filter);
-            filter.fits(&session, session.message_count)
+            fits(&filter, &session, session.message_count)
         };
         assert!(set(|_| {}));
         assert!(

@@ -29,31 +29,6 @@ impl Store {
         })
     }
 
-    /// The totals of a session that another program counted up to `elsewhere`, with the requests made here. They never shrink.
-    pub fn joint_totals(&self, id: &SessionId, elsewhere: &Totals) -> Result<Totals, StoreError> {
-        let now = self.session(id)?.totals;
-        let (mut sums, rows) = (*elsewhere, self.requests(id)?);
-        for row in &rows {
-            let usage = row.usage.unwrap_or_default();
-            sums.input += u64::from(usage.input);
-            sums.output += u64::from(usage.output);
-            sums.cache_read += u64::from(usage.cache_read);
-            sums.cache_write += u64::from(usage.cache_write);
-            sums.requests += 1;
-            sums.cost += row.cost.unwrap_or(0.0);
-        }
-        Ok(Totals {
-            input: sums.input.max(now.input),
-            output: sums.output.max(now.output),
-            cache_read: sums.cache_read.max(now.cache_read),
-            cache_write: sums.cache_write.max(now.cache_write),
-            // The ledger does not have it.
-            reasoning: sums.reasoning.max(now.reasoning),
-            requests: sums.requests.max(now.requests),
-            cost: sums.cost.max(now.cost),
-        })
-    }
-
     /// Sets the totals of a session.
     pub fn set_totals(&self, id: &SessionId, totals: &Totals) -> Result<(), StoreError> {
         self.write_unsynced(|connection| {
@@ -319,6 +294,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<RequestRecord> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::SessionError;
     use crate::testing::{new_session, store};
 
     #[test]
@@ -378,20 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn totals_of_another_program_are_joined_with_the_requests_made_here_and_never_shrink() {
+    fn totals_of_another_program_replace_those_of_the_session() {
         let (_home, store) = store();
         let id = store.create_session(new_session()).unwrap().id;
+        store.record_request(&id, &RequestRecord { cost: Some(0.5), ..RequestRecord::default() }).unwrap();
         let elsewhere = Totals { input: 100, reasoning: 7, requests: 3, cost: 1.0, ..Totals::default() };
-        assert_eq!(store.joint_totals(&id, &elsewhere).unwrap(), elsewhere);
         store.set_totals(&id, &elsewhere).unwrap();
-        let usage = Usage { input: 10, output: 2, cache_read: 0, cache_write: 0, reasoning: 1 };
-        let here = RequestRecord { usage: Some(usage), cost: Some(0.5), ..RequestRecord::default() };
-        store.record_request(&id, &here).unwrap();
-        let grown = Totals { input: 150, requests: 5, cost: 1.25, ..elsewhere };
-        let joint = Totals { input: 160, output: 2, reasoning: 8, requests: 6, cost: 1.75, ..Totals::default() };
-        assert_eq!(store.joint_totals(&id, &grown).unwrap(), joint);
-        store.set_totals(&id, &joint).unwrap();
-        assert_eq!(store.joint_totals(&id, &elsewhere).unwrap(), joint);
-        assert_eq!(store.session(&id).unwrap().totals, joint);
+        assert_eq!(store.session(&id).unwrap().totals, elsewhere);
+        let unknown = store.set_totals(&SessionId("none".into()), &elsewhere).unwrap_err();
+        assert!(matches!(unknown, StoreError::Session(SessionError::UnknownSession(_))), "{unknown}");
     }
 }

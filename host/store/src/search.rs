@@ -14,12 +14,11 @@ mod select;
 mod snippet;
 mod text;
 
-use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use hermes_conversation::{MessageId, MessageRange, Role, SessionId};
+use hermes_conversation::{MessageId, Role, SessionId};
+use hermes_session_store::{Hit, Matching, Neighbour, SearchQuery, Sort};
 use rusqlite::Connection;
-use serde::Serialize;
 
 use self::plan::Plan;
 use self::query::{Alternative, Query, Term, plain_words};
@@ -30,147 +29,18 @@ use crate::lineage::Lineage;
 use crate::log::corrupt;
 use crate::{Store, StoreError};
 
-pub use self::snippet::Fragment;
 pub(crate) use self::text::register;
 
 /// Characters shown of a message next to a found one.
 const NEIGHBOUR: usize = 200;
 
-/// A search. Filters that are `None` allow everything; empty lists allow nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchQuery {
-    /// The text of the query.
-    pub text: String,
-    /// How the text is read.
-    pub matching: Matching,
-    /// Roles of the messages.
-    pub roles: Option<Vec<Role>>,
-    /// Front ends of the sessions, such as `cli`.
-    pub sources: Option<Vec<String>>,
-    /// Front ends to leave out.
-    pub without_sources: Vec<String>,
-    /// Only this session, without the messages of its parent.
-    pub session: Option<SessionId>,
-    /// Sessions to leave out.
-    pub without_sessions: Vec<SessionId>,
-    /// Whether delegated tasks are searched too.
-    pub delegates: bool,
-    /// Only in sessions of this folder.
-    pub workspace: Option<PathBuf>,
-    /// The tool that was called or answered.
-    pub tools: Option<Vec<String>>,
-    /// Only these messages.
-    pub within: Option<MessageRange>,
-    /// Created at this time or later, in Unix milliseconds.
-    pub since: Option<u64>,
-    /// Created before this time, in Unix milliseconds.
-    pub until: Option<u64>,
-    /// The order of hits.
-    pub sort: Sort,
-    /// The maximum number of hits.
-    pub limit: usize,
-    /// The number of hits to skip.
-    pub offset: usize,
-}
-
-/// How the text of a query is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Matching {
-    /// In the language of `docs/use/search.md`.
-    #[default]
-    Language,
-    /// Words without operators; at least one must occur. For questions: in the order of rank, messages beside good hits are hits
-    /// too, because an answer often has none of the words of its question.
-    Any,
-    /// Words without operators; all must occur.
-    All,
-    /// Exactly this text, ignoring case: any part of a message, from three characters on.
-    Phrase,
-}
-
-/// The order of hits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// Best first. Newest first if hits cannot be ranked.
-    #[default]
-    Rank,
-    /// Newest first.
-    Newest,
-    /// Oldest first.
-    Oldest,
-}
-
-impl SearchQuery {
-    /// Searches all messages for the best twenty hits.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            matching: Matching::Language,
-            roles: None,
-            sources: None,
-            without_sources: Vec::new(),
-            session: None,
-            without_sessions: Vec::new(),
-            delegates: true,
-            workspace: None,
-            tools: None,
-            within: None,
-            since: None,
-            until: None,
-            sort: Sort::Rank,
-            limit: 20,
-            offset: 0,
-        }
-    }
-
-    /// Whether the text is several words without operators, so that it can also be read as a question.
-    pub fn may_be_question(&self) -> bool {
-        let query = Query::parse(&self.text);
-        let is_word = |term: &Term| term.has_words() && !term.prefix && !term.text.contains(char::is_whitespace);
-        self.matching == Matching::Language
-            && matches!(query.alternatives.as_slice(),
-                [one] if one.excluded.is_empty() && one.required.len() > 1 && one.required.iter().all(is_word))
-    }
-}
-
-/// A found message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Hit {
-    /// The message.
-    pub message: MessageId,
-    /// Its session.
-    pub session: SessionId,
-    /// The session's title.
-    pub title: Option<String>,
-    /// The author's role.
-    pub role: Role,
-    /// The tool that answered.
-    pub tool_name: Option<String>,
-    /// Unix time in milliseconds.
-    pub created_at: u64,
-    /// The front end, such as `cli`.
-    pub source: String,
-    /// The session's model.
-    pub model: String,
-    /// When the session started, in Unix milliseconds.
-    pub session_started_at: u64,
-    /// The part of the message that shows why it was found.
-    pub snippet: Vec<Fragment>,
-    /// The message before it in its session.
-    pub before: Option<Neighbour>,
-    /// The message after it.
-    pub after: Option<Neighbour>,
-}
-
-/// The beginning of a message next to a found one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Neighbour {
-    /// The message.
-    pub message: MessageId,
-    /// The author's role.
-    pub role: Role,
-    /// The first 200 characters.
-    pub text: String,
+/// Whether the text of a query is several words without operators, so that it can also be read as a question.
+pub(crate) fn may_be_question(query: &SearchQuery) -> bool {
+    let parsed = Query::parse(&query.text);
+    let is_word = |term: &Term| term.has_words() && !term.prefix && !term.text.contains(char::is_whitespace);
+    query.matching == Matching::Language
+        && matches!(parsed.alternatives.as_slice(),
+            [one] if one.excluded.is_empty() && one.required.len() > 1 && one.required.iter().all(is_word))
 }
 
 impl Store {

@@ -5,6 +5,3 @@ mod import;
 mod numbers;
 mod record;
 mod seal;
-
-pub use export::{Exported, Layout};
-pub use import::{Imported, OfFile, Trust};

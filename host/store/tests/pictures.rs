@@ -14,7 +14,7 @@ use common::new_session;
 use hermes_conversation::{Draft, Media, Message, MessageId, Part, Role, SessionId, ToolResult};
 use hermes_store::{
     Depth, Imported, Layout, MAX_STORE_BYTES, NewSession, Outcome, Parent, ParentKind, PruneFilter, Store, StoreError,
-    Trust, repair,
+    TransferError, Trust, repair,
 };
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -272,7 +272,10 @@ fn hostile_pictures_are_refused_by_line_and_leave_nothing() {
             attack(&mut records[place]);
             let file: String = records.iter().map(|record| format!("{record}\n")).collect();
             let error = import(&to, file.as_bytes()).unwrap_err();
-            assert!(matches!(&error, StoreError::Import { line, .. } if *line == place as u64 + 1), "{name}: {error}");
+            assert!(
+                matches!(&error, StoreError::Transfer(TransferError::Import { line, .. }) if *line == place as u64 + 1),
+                "{name}: {error}"
+            );
             assert!(error.to_string().contains(problem), "{name}: {error}");
             assert_eq!((to.sessions().unwrap().len(), to.blobs().unwrap()), (1, before), "{name}");
         }

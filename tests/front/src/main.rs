@@ -10,9 +10,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermes_app::sessions::{Layout, SearchQuery, Trust};
 use hermes_app::{
-    AcceptedParts, AppError, Beginning, Compiler, Desk, Home, Layout, Lifetime, Opened, Quiet, SearchQuery,
-    SessionHandle, SessionId, SessionRequest, Setup, Trust,
+    AcceptedParts, AppError, Beginning, Compiler, Desk, Home, Lifetime, Opened, Quiet, SessionHandle, SessionId,
+    SessionRequest, Setup,
 };
 use hermes_protocol::{Author, Command, Mode, Problem, UserMessage};
 use serde::Deserialize;
@@ -85,6 +86,10 @@ impl Wanted {
     }
 }
 
+fn failed(error: impl Into<AppError>) -> Problem {
+    Problem::from(&error.into())
+}
+
 /// The open sessions, by the number that the output gives them.
 #[derive(Default)]
 struct Front {
@@ -139,7 +144,6 @@ impl Front {
         order: Order,
         lines: &mpsc::UnboundedSender<Value>,
     ) -> Result<Value, Problem> {
-        let failed = |error: AppError| Problem::from(&error);
         let tenant = |name: Option<String>| name.map(|name| name.parse().map_err(|error| problem(&error))).transpose();
         Ok(match order {
             Order::Open(wanted) => {
@@ -161,24 +165,28 @@ impl Front {
                 json!({ "session": carried.session, "end": end.event })
             }
             Order::List { tenant: of } => {
-                json!({ "sessions": desk.stored(tenant(of)?.as_ref()).list().await.map_err(failed)? })
+                let store = desk.store(tenant(of)?.as_ref()).map_err(failed)?;
+                json!({ "sessions": store.sessions().await.map_err(failed)? })
             }
             Order::Search { text, tenant: of } => {
-                let query = SearchQuery::new(text);
-                json!({ "hits": desk.stored(tenant(of)?.as_ref()).search(query).await.map_err(failed)? })
+                let store = desk.store(tenant(of)?.as_ref()).map_err(failed)?;
+                json!({ "hits": store.search_all(&SearchQuery::new(text)).await.map_err(failed)? })
             }
             Order::Read { session } => {
-                let messages = desk.stored(None).messages(&session).await.map_err(failed)?;
+                let messages = desk.store(None).map_err(failed)?.conversation(&session).await.map_err(failed)?;
                 json!({ "texts": messages.iter().map(|message| &message.content).collect::<Vec<_>>() })
             }
             Order::Export { session, file } => {
                 let file = std::fs::File::create(file).map_err(|error| problem(&error))?;
-                let exported = desk.stored(None).export(Some(vec![session]), Layout::Lines, file).await;
+                let store = desk.store(None).map_err(failed)?;
+                let exported = store.export(Some(&[session]), Layout::Lines, Box::new(file)).await;
                 json!({ "sessions": exported.map_err(failed)?.sessions })
             }
             Order::Import { file } => {
                 let file = std::fs::File::open(file).map_err(|error| problem(&error))?;
-                let imported = desk.stored(None).import(std::io::BufReader::new(file), Trust::OwnFiles).await;
+                let file = Box::new(std::io::BufReader::new(file));
+                let now = desk.setup().now().map_err(failed)?.timestamp().as_millisecond().cast_unsigned();
+                let imported = desk.store(None).map_err(failed)?.import(file, now, Trust::OwnFiles).await;
                 json!({ "imported": imported.map_err(failed)?.sessions })
             }
         })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hermes_agent::suspicions;
 use hermes_conversation::SessionId;
-use hermes_store::{Frozen, Session};
+use hermes_session_store::{Frozen, Session};
 
 /// A session from somebody's file that waits for the user's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]

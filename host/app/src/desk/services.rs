@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hermes_agent::{Begin, ModelCooldowns};
 use hermes_plugin_host::PluginHost;
-use hermes_store::{SessionStore, SqliteSessions, Store};
+use hermes_session_store::SessionStore;
 
 use super::Beginning;
 use crate::bundled::BUNDLED;
@@ -19,9 +19,7 @@ const MOST_CHOSEN: usize = 16;
 
 pub(super) struct Services {
     pub(super) setup: Setup,
-    pub(super) store: Arc<Store>,
-    /// The same store, as sessions use it.
-    pub(super) sessions: Arc<dyn SessionStore>,
+    pub(super) store: Arc<dyn SessionStore>,
     pub(super) plugins: PluginHost,
     /// How long models that failed are left alone.
     pub(super) cooldowns: Arc<ModelCooldowns>,
@@ -35,13 +33,12 @@ pub(super) struct Services {
 impl Services {
     pub(super) fn open(setup: Setup, reporter: Arc<dyn Reporter>) -> Result<Self, AppError> {
         // Opening the store detects a home of another program, so this comes before anything is created there.
-        let store = Arc::new(setup.store()?);
+        let store = setup.store()?;
         for line in super::recovered_undos(&setup) {
             reporter.warning(&line);
         }
         let cooldown = Duration::from_secs(setup.config.settings().model.cooldown.get().into());
         Ok(Self {
-            sessions: Arc::new(SqliteSessions::new(Arc::clone(&store))),
             store,
             plugins: PluginHost::new(Arc::new(setup.runtime()), BUNDLED, setup.home.plugins()),
             cooldowns: Arc::new(ModelCooldowns::new(cooldown, setup.logins.cooldowns().clone())),
@@ -54,19 +51,24 @@ impl Services {
 
     /// The model of a choice, with its fallbacks. Sessions with the same choice share its connections, and its notices are shown
     /// once.
-    pub(super) fn model(
+    pub(super) async fn model(
         &self,
         choice: &ModelChoice,
         keep_trying: Duration,
-        connect: impl FnOnce() -> Result<ChosenModel, AppError>,
+        connect: impl Future<Output = Result<ChosenModel, AppError>>,
     ) -> Result<ChosenModel, AppError> {
-        let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
         // The engine has no part in the model.
         let key = (ModelChoice { engine: None, ..choice.clone() }, keep_trying);
+        let known = || self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(&key) {
+            return Ok(known.clone());
+        }
+        let connected = connect.await?;
+        let mut chosen = known();
+        // Another session may have chosen the same model meanwhile.
         if let Some(known) = chosen.get(&key) {
             return Ok(known.clone());
         }
-        let connected = connect()?;
         if chosen.len() == MOST_CHOSEN {
             chosen.clear();
         }
@@ -78,12 +80,12 @@ impl Services {
     }
 
     /// Finds the session that is meant.
-    pub(super) fn find(&self, begin: &Beginning, workspace: &Path) -> Result<Begin, AppError> {
+    pub(super) async fn find(&self, begin: &Beginning, workspace: &Path) -> Result<Begin, AppError> {
         let (id, branch) = match begin {
             Beginning::New => return Ok(Begin::New),
-            Beginning::Resume { id, branch } => (self.store.resolve_session(id)?, *branch),
+            Beginning::Resume { id, branch } => (self.store.resolve_session(id).await?, *branch),
             Beginning::Newest { branch } => {
-                let newest = self.store.newest_session(workspace)?;
+                let newest = self.store.newest_session(workspace).await?;
                 (newest.ok_or_else(|| AppError::NoSessionHere { workspace: workspace.to_owned() })?, *branch)
             }
         };

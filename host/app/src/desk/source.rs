@@ -34,7 +34,7 @@ pub(super) struct SessionSource {
 
 impl SessionSource {
     /// Reads everything that the session needs. `services` opens the store, so it is called once nothing else can be invalid.
-    pub(super) fn new(
+    pub(super) async fn new(
         setup: &Setup,
         request: &SessionRequest,
         reporter: &Arc<dyn Reporter>,
@@ -64,9 +64,9 @@ impl SessionSource {
         let services = services()?;
         // Of a tenant, the files of the home are its own.
         let setup = &services.setup;
-        let connect = || setup.connect(&services.store, (route, fallbacks), &request.model, keep_trying);
-        let model = services.model(&request.model, keep_trying, connect)?;
-        for (named, key, route) in learned::apply_to_tasks(&services.store, &mut auxiliary) {
+        let connect = setup.connect(&*services.store, (route, fallbacks), &request.model, keep_trying);
+        let model = services.model(&request.model, keep_trying, connect).await?;
+        for (named, key, route) in learned::apply_to_tasks(&*services.store, &mut auxiliary).await {
             reporter.warning(&learned::notice(route, named, &key));
         }
         let mut settings = setup.settings(&request.platform, is_one_turn, &auxiliary)?;
@@ -99,10 +99,10 @@ impl SessionSource {
     }
 
     /// Which session the request means. Of an imported one, only what the user accepted is used.
-    pub(super) fn begin(&self, request: &SessionRequest) -> Result<Begin, AppError> {
-        let begin = self.services.find(&request.begin, &request.workspace)?;
+    pub(super) async fn begin(&self, request: &SessionRequest) -> Result<Begin, AppError> {
+        let begin = self.services.find(&request.begin, &request.workspace).await?;
         Ok(match begin {
-            Begin::Resume(id) if self.services.store.session(&id)?.imported => {
+            Begin::Resume(id) if self.services.store.session(&id).await?.imported => {
                 Begin::Imported { session: id, accepted: request.accepted }
             }
             begin => begin,
@@ -110,12 +110,12 @@ impl SessionSource {
     }
 
     /// Warns if the session works in a folder that has more in it than a project.
-    pub(super) fn warn_of_wide_workspace(&self, begin: &Begin, request: &SessionRequest) {
+    pub(super) async fn warn_of_wide_workspace(&self, begin: &Begin, request: &SessionRequest) {
         let workspace = match begin {
             Begin::New => None,
             Begin::Resume(id) | Begin::Branch(id) | Begin::Imported { session: id, .. } => {
                 let takes_folder = matches!(begin, Begin::Imported { accepted, .. } if accepted.folder);
-                let session = self.services.store.session(id).ok();
+                let session = self.services.store.session(id).await.ok();
                 // The folder that a stranger's file names is used only if the user accepted it.
                 session.filter(|session| !session.imported || takes_folder).map(|session| session.workspace)
             }
@@ -127,8 +127,8 @@ impl SessionSource {
     }
 
     /// What a session that begins now works with.
-    pub(super) fn host_now(&self) -> Result<Host, AppError> {
-        self.host_of(&self.selection(), self.model.clone())
+    pub(super) async fn host_now(&self) -> Result<Host, AppError> {
+        self.host_of(&self.selection(), self.model.clone()).await
     }
 
     /// The plugins of a session that begins now: those under development may have changed since the last one.
@@ -145,19 +145,18 @@ impl SessionSource {
         selection
     }
 
-    fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
+    async fn host_of(&self, selection: &Selection, mut chosen: ChosenModel) -> Result<Host, AppError> {
         let Services { setup, reporter, store, plugins, .. } = &*self.services;
         let effort = setup.effort_of(&chosen.served.model.name);
         let mut settings = self.settings.clone();
-        let compiling = |name: &str, elapsed| reporter.compiling(name, elapsed);
         for served in
             chosen.fallbacks.iter_mut().chain([&mut chosen.served]).chain(settings.auxiliary_models.others_mut())
         {
-            learned::refresh(store, served);
+            learned::refresh(&**store, served).await;
         }
         setup.finish_interrupted_change();
         // Detects changes on disk, so that a new session gets the plugins of this moment.
-        let selected = plugins.select(selection, &compiling);
+        let selected = plugins.select(selection, &|name, elapsed| reporter.compiling(name, elapsed));
         reporter.compiled();
         let mut selected = selected?;
         if self.watches
@@ -170,7 +169,7 @@ impl SessionSource {
         }
         Ok(Host {
             home: setup.home.path().to_owned(),
-            store: Arc::clone(&self.services.sessions),
+            store: Arc::clone(store),
             plugins: Box::new(selected),
             model: chosen.served.model.clone(),
             chain: Arc::new(ModelChain::new(chosen.served, chosen.fallbacks, Arc::clone(&self.services.cooldowns))),
@@ -182,13 +181,14 @@ impl SessionSource {
     }
 
     /// A chosen model with its fallbacks. Sessions with the same model share its connections.
-    fn model_of(&self, wanted: &ModelChoice) -> Result<ChosenModel, Problem> {
+    async fn model_of(&self, wanted: &ModelChoice) -> Result<ChosenModel, Problem> {
         let setup = &self.services.setup;
-        let connected = self.services.model(wanted, self.keep_trying, || {
+        let connect = async {
             let route = setup.route(wanted)?;
             let fallbacks = setup.fallbacks(&route)?;
-            setup.connect(&self.services.store, (route, fallbacks), wanted, self.keep_trying)
-        });
+            setup.connect(&*self.services.store, (route, fallbacks), wanted, self.keep_trying).await
+        };
+        let connected = self.services.model(wanted, self.keep_trying, connect).await;
         let what = "the model cannot be chosen".to_owned();
         Ok(connected.map_err(|error| Diagnostic { what, ..error.diagnose() })?)
     }
@@ -218,15 +218,15 @@ impl HostSource for SessionSource {
         };
         let chosen = match (&choice.provider, &choice.model) {
             (None, None) => self.model.clone(),
-            _ => self.model_of(&wanted)?,
+            _ => self.model_of(&wanted).await?,
         };
         let host: Result<Host, Problem> = match &choice.engine {
-            None => self.host_of(&self.selection(), chosen).map_err(|error| Problem::from(&error)),
+            None => self.host_of(&self.selection(), chosen).await.map_err(|error| Problem::from(&error)),
             Some(_) => {
                 // The same variables, so that sessions with the same engine share their plugins.
                 let variables = self.selection.variables.clone();
                 let selection = Selection { variables, ..self.services.setup.selection(&wanted) };
-                let host = self.host_of(&selection, chosen);
+                let host = self.host_of(&selection, chosen).await;
                 let what = || "the context engine was not changed".to_owned();
                 host.map_err(|error| Problem::from(Diagnostic { what: what(), ..error.diagnose() }))
             }
@@ -291,22 +291,22 @@ mod tests {
     use super::*;
     use crate::{Desk, Home, Quiet};
 
-    #[test]
-    fn sessions_that_choose_the_same_model_share_its_connections() {
+    #[tokio::test]
+    async fn sessions_that_choose_the_same_model_share_its_connections() {
         let home = tempfile::tempdir().unwrap();
         let config = "model: {provider: custom, base_url: \"http://127.0.0.1:9/v1\", default: small}\n";
         fs::write(home.path().join("config.yaml"), config).unwrap();
         let setup = Setup::read(Home::at(home.path()), Compiler::InProcess).unwrap();
         let desk = Desk::new(setup, Arc::new(Quiet));
-        let source = desk.source(&SessionRequest::new("test", home.path())).unwrap();
-        let choose = |name: &str| {
+        let source = desk.source(&SessionRequest::new("test", home.path())).await.unwrap();
+        let choose = async |name: &str| {
             let wanted = ModelChoice { model: Some(name.to_owned()), ..ModelChoice::default() };
-            source.model_of(&wanted).unwrap().served
+            source.model_of(&wanted).await.unwrap().served
         };
-        let first = choose("large");
+        let first = choose("large").await;
         assert_eq!(first.model.name, "large");
-        assert!(Arc::ptr_eq(&first.provider, &choose("large").provider));
-        let other = choose("medium");
+        assert!(Arc::ptr_eq(&first.provider, &choose("large").await.provider));
+        let other = choose("medium").await;
         assert_eq!(other.model.name, "medium");
         assert!(!Arc::ptr_eq(&first.provider, &other.provider));
     }

@@ -15,6 +15,7 @@ use hermes_plugin_host::{
     try_out,
 };
 use hermes_runtime::{Runtime, Tier};
+use hermes_session_store::QueuedTurn;
 
 use super::finding::{Case, ExaminedPlugin, Finding};
 use crate::plugins::{Role, mishap, missing_plugins, unset_variables};
@@ -31,7 +32,11 @@ pub async fn examine_plugins(
         Ok(rules) => (rules, None),
         Err(error) => (ApprovalRules::default(), Some(error.diagnose())),
     };
-    let examination = Examination { setup, catalog, selection, rules };
+    let outbox = match setup.store_to_read() {
+        Ok(Some(store)) => store.outbox().await.unwrap_or_default(),
+        Ok(None) | Err(_) => Vec::new(),
+    };
+    let examination = Examination { setup, catalog, selection, rules, outbox };
     let mut blocks = Blocks { catalog, selection, all: Vec::new() };
     if let Some(failure) = odd_rule {
         blocks.add(None, Finding::problem(Case::UselessRule, failure.what, failure.why, failure.fix));
@@ -122,6 +127,8 @@ struct Examination<'a> {
     catalog: &'a Catalog,
     selection: &'a Selection,
     rules: ApprovalRules,
+    /// The turns that memory providers have not stored. The check of the store reports a store that cannot be read.
+    outbox: Vec<QueuedTurn>,
 }
 
 impl<'a> Examination<'a> {
@@ -380,9 +387,9 @@ impl<'a> Examination<'a> {
         Some(Finding::problem(Case::Failing, "its calls fail", why, fix))
     }
 
-    /// The turns that a memory provider has not stored. The check of the store reports a store that cannot be read.
+    /// The turns that a memory provider has not stored.
     fn undelivered(&self, name: &str) -> Vec<Finding> {
-        let Undelivered { waiting, set_aside } = Undelivered::read(&self.setup.home, name).unwrap_or_default();
+        let Undelivered { waiting, set_aside } = Undelivered::among(&self.outbox, name);
         let waiting = waiting.map(|turns| {
             let what = "turns wait to be stored by it";
             match turns.error {

@@ -11,7 +11,7 @@ use crate::{ModelChoice, Setup};
 
 const SUBJECT: &str = "mcp";
 
-pub(super) fn examine(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
+pub(super) async fn examine(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     let servers = match setup.mcp_servers() {
         Ok(servers) => servers,
         Err(error) => return vec![Check::fail(SUBJECT, error.diagnose())],
@@ -20,12 +20,18 @@ pub(super) fn examine(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
     let catalog = (!servers.is_empty()).then(|| setup.catalog());
     let plugin = |name: &str| catalog.as_ref().is_some_and(|catalog| catalog.get(name).is_some());
     let each = servers.iter().map(|server| of_server(server, &kept, plugin(&server.name)));
-    each.chain(refused(setup, choice, &servers, &kept)).collect()
+    let refused = refused(setup, choice, &servers, &kept).await;
+    each.chain(refused).collect()
 }
 
 /// A warning when the tools that are always in a request are more than its provider takes.
-fn refused(setup: &Setup, choice: &ModelChoice, servers: &[ServerDefinition], kept: &KeptListings) -> Option<Check> {
-    let (room, route) = setup.tool_room(choice).ok()?;
+async fn refused(
+    setup: &Setup,
+    choice: &ModelChoice,
+    servers: &[ServerDefinition],
+    kept: &KeptListings,
+) -> Option<Check> {
+    let (room, route) = setup.tool_room(choice).await.ok()?;
     let shelf = setup.shelf();
     let always = servers.iter().filter_map(|server| {
         let is_whole = !shelf.enabled || shelf.pinned.contains(&server.name);

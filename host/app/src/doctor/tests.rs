@@ -2,19 +2,19 @@
 
 use super::*;
 
-fn checks(home: &Path) -> Vec<Check> {
-    examine_files(&Home::at(home), &ModelChoice::default(), Compiler::InProcess).0
+async fn checks(home: &Path) -> Vec<Check> {
+    examine_files(&Home::at(home), &ModelChoice::default(), Compiler::InProcess).await.0
 }
 
 fn outcomes(checks: &[Check], subject: &str) -> Vec<Outcome> {
     checks.iter().filter(|check| check.subject == subject).map(|check| check.outcome).collect()
 }
 
-#[test]
-fn a_new_home_has_nothing_wrong_and_is_not_created() {
+#[tokio::test]
+async fn a_new_home_has_nothing_wrong_and_is_not_created() {
     let root = tempfile::tempdir().unwrap();
     let home = root.path().join("home");
-    let checks = checks(&home);
+    let checks = checks(&home).await;
     for subject in ["home", "config", "store"] {
         assert_eq!(outcomes(&checks, subject), [Outcome::Ok], "{subject}: {checks:?}");
     }
@@ -22,18 +22,18 @@ fn a_new_home_has_nothing_wrong_and_is_not_created() {
     assert!(!home.exists());
 }
 
-#[test]
-fn nothing_in_the_home_of_another_program_is_opened() {
+#[tokio::test]
+async fn nothing_in_the_home_of_another_program_is_opened() {
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("config.yaml"), "_config_version: 33\n").unwrap();
-    let checks = checks(root.path());
+    let checks = checks(root.path()).await;
     assert_eq!(outcomes(&checks, "config"), [Outcome::Fail]);
     assert!(outcomes(&checks, "store").is_empty() && outcomes(&checks, "model").is_empty());
     assert!(checks.last().unwrap().fix.to_string().contains("HERMES_HOME"));
 }
 
-#[test]
-fn a_value_in_the_home_of_hermes_agent_is_not_called_wrong() {
+#[tokio::test]
+async fn a_value_in_the_home_of_hermes_agent_is_not_called_wrong() {
     let root = tempfile::tempdir().unwrap();
     // It means something there. Hermes Agent writes no application id into its database.
     std::fs::write(root.path().join("config.yaml"), "approvals: {mode: manual}\n").unwrap();
@@ -46,7 +46,7 @@ fn a_value_in_the_home_of_hermes_agent_is_not_called_wrong() {
     (database[47], database[59], database[100]) = (4, 1, 13);
     database[105..107].copy_from_slice(&[16, 0]);
     std::fs::write(root.path().join("state.db"), database).unwrap();
-    let checks = checks(root.path());
+    let checks = checks(root.path()).await;
     let last = checks.last().unwrap();
     assert!(last.found.contains("was not created by Hermes"), "{last:?}");
     for words in ["HERMES_HOME", "Hermes Agent", "hermes import peer"] {
@@ -69,8 +69,8 @@ fn every_failed_check_has_a_cause_and_a_remedy() {
 }
 
 #[cfg(unix)]
-#[test]
-fn keys_and_tokens_that_others_can_read_are_reported() {
+#[tokio::test]
+async fn keys_and_tokens_that_others_can_read_are_reported() {
     use std::os::unix::fs::PermissionsExt as _;
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [(".env", "OPENAI_API_KEY=sk-0123456789abcdefghij\n"), ("auth.json", "{\"logins\": {}}")] {
@@ -78,7 +78,7 @@ fn keys_and_tokens_that_others_can_read_are_reported() {
         std::fs::write(&file, text).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
-    let checks = checks(root.path());
+    let checks = checks(root.path()).await;
     assert_eq!(outcomes(&checks, ".env"), [Outcome::Warn]);
     assert_eq!(outcomes(&checks, "auth.json"), [Outcome::Warn]);
     assert!(!format!("{checks:?}").contains("0123456789"));
@@ -86,8 +86,8 @@ fn keys_and_tokens_that_others_can_read_are_reported() {
     assert_eq!(mode & 0o777, 0o644, "a check changes nothing");
 }
 
-#[test]
-fn sections_that_nobody_can_log_in_with_are_reported() {
+#[tokio::test]
+async fn sections_that_nobody_can_log_in_with_are_reported() {
     let root = tempfile::tempdir().unwrap();
     let good = "flow: device, client_id: a, token_url: 'https://id.test/token'";
     let text = format!(
@@ -96,6 +96,7 @@ fn sections_that_nobody_can_log_in_with_are_reported() {
     );
     std::fs::write(root.path().join("config.yaml"), text).unwrap();
     let found: Vec<String> = checks(root.path())
+        .await
         .iter()
         .filter(|check| check.found.contains("logins."))
         .map(|check| check.found.clone())
@@ -103,8 +104,8 @@ fn sections_that_nobody_can_log_in_with_are_reported() {
     assert_eq!(found, ["`logins.empty.flow` is not set", "`logins.plain.device_url` does not begin with https://"]);
 }
 
-#[test]
-fn logins_that_give_no_token_are_reported_without_their_tokens() {
+#[tokio::test]
+async fn logins_that_give_no_token_are_reported_without_their_tokens() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("auth.json");
     let login = |refresh: &str, expires: u64| {
@@ -120,7 +121,7 @@ fn logins_that_give_no_token_are_reported_without_their_tokens() {
     hermes_private_files::write_atomically(&file, logins.to_string().as_bytes()).unwrap();
     std::fs::write(root.path().join("config.yaml"), "model: {auth: absent, base_url: 'http://gate/v1', default: m}\n")
         .unwrap();
-    let found = checks(root.path());
+    let found = checks(root.path()).await;
     let expected = [Outcome::Warn, Outcome::Warn, Outcome::Ok, Outcome::Warn, Outcome::Ok];
     assert_eq!(outcomes(&found, "auth.json"), expected, "{found:?}");
     assert!(!format!("{found:?}").contains("secret-"), "{found:?}");
@@ -128,7 +129,7 @@ fn logins_that_give_no_token_are_reported_without_their_tokens() {
         found.iter().filter(|check| check.subject == "auth.json").map(|check| check.fix.to_string()).collect();
     assert!(fixes[0].starts_with("log in to `absent`") && fixes[1] == "log in to `expired`", "{fixes:?}");
     hermes_private_files::write_atomically(&file, b"{\"logins\": {\"a\": secret-x}}").unwrap();
-    let found = checks(root.path());
+    let found = checks(root.path()).await;
     assert_eq!(outcomes(&found, "auth.json"), [Outcome::Warn]);
     let shown = format!("{found:?}");
     assert!(shown.contains("not valid JSON") && !shown.contains("secret-"), "{shown}");

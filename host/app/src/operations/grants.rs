@@ -100,11 +100,11 @@ pub async fn grant<C: Consent>(
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(GrantReport::Declined) };
     let shown = preview.settle(&granting.candidate(), (&granted, &limits), setup, reporter).await?;
-    let handover = commit(&installer, &mut granting, (granted, limits), decided, setup)?;
+    let handover = commit(&installer, &mut granting, (granted, limits), decided, setup).await?;
     Ok(GrantReport::Granted { version: granting.pin.version.to_string(), handover, complaint: shown.complaint })
 }
 
-fn commit(
+async fn commit(
     installer: &Installer,
     granting: &mut Granting,
     (granted, limits): Granted,
@@ -114,7 +114,7 @@ fn commit(
     let (name, is_same) = (granting.manifest.name.clone(), granting.known().is_some());
     let data = installer.data_handover(&name, &granting.pin.origin(), is_same)?;
     granting.rewrite = decided.rewrite(setup)?;
-    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup)?);
+    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup).await?);
     installer.grant(granting, granted, limits)?;
     Ok(Handover { taken_out: decided.settle(setup)?, forgotten, undelivered, data })
 }

@@ -8,7 +8,7 @@ use hermes_config::{Config, Edit, codes, settings::Settings};
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
 use hermes_install::{DataHandover, Rewrite};
 use hermes_plugin_host::{Digest, PluginOrigin, Selection};
-use hermes_store::{Delivery, QueueState, QueuedTurn, Store};
+use hermes_session_store::{Delivery, QueueState, QueuedTurn};
 
 use super::Consent;
 use crate::{AppError, Setup};
@@ -240,17 +240,18 @@ impl Decided {
     }
 
     /// Sets the turns aside that another memory provider of this name has not stored.
-    pub(super) fn keep_turns(&self, setup: &Setup) -> Result<usize, AppError> {
-        let home = setup.home.path();
+    pub(super) async fn keep_turns(&self, setup: &Setup) -> Result<usize, AppError> {
         let waits = |turn: &QueuedTurn| turn.provider == self.name && turn.state != QueueState::SetAside;
-        let Some(store) = Store::open_read_only(home)?.filter(|_| self.forgets) else { return Ok(0) };
-        let waiting: Vec<QueuedTurn> = store.outbox()?.into_iter().filter(waits).collect();
+        let Some(store) = setup.store_to_read()?.filter(|_| self.forgets) else { return Ok(0) };
+        let waiting: Vec<QueuedTurn> = store.outbox().await?.into_iter().filter(waits).collect();
         drop(store);
         if !waiting.is_empty() {
-            let store = Store::open(home)?;
+            let store = setup.store()?;
             let error = "a plugin from another source has the name of the memory provider now".to_owned();
             let aside = Delivery::SetAside { error };
-            waiting.iter().try_for_each(|turn| store.record_delivery(turn, &aside))?;
+            for turn in &waiting {
+                store.record_delivery(turn, &aside).await?;
+            }
         }
         Ok(waiting.len())
     }

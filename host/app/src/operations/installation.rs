@@ -131,7 +131,7 @@ pub(super) async fn settle<C: Consent>(
     let shown = preview.settle(&prepared.candidate(), (&granted, &limits), setup, reporter).await?;
     let unset: Vec<&RequiredVariable> = unset_variables(&prepared.manifest, &setup.environment).collect();
     let values = if unset.is_empty() { Vec::new() } else { consent.variables(&unset)? };
-    let (entry, handover) = commit(installer, prepared, (granted, limits), decided, setup)?;
+    let (entry, handover) = commit(installer, prepared, (granted, limits), decided, setup).await?;
     keep_variables(&setup.home.dotenv(), &values)?;
     let version = told(&entry.pin, prepared.known().map(|before| &before.pin));
     let is_update = prepared.known().is_some();
@@ -139,7 +139,7 @@ pub(super) async fn settle<C: Consent>(
 }
 
 /// Commits the plugin, and with it the decision about what another plugin with its name left.
-fn commit(
+async fn commit(
     installer: &Installer,
     prepared: &mut Prepared,
     (granted, limits): Granted,
@@ -152,7 +152,7 @@ fn commit(
         false => installer.data_handover(&name, &prepared.pin.origin(), is_update)?,
     };
     prepared.rewrite(decided.rewrite(setup)?);
-    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup)?);
+    let (forgotten, undelivered) = (decided.forget(setup)?, decided.keep_turns(setup).await?);
     let entry = installer.commit(prepared, granted, limits, &|_| ())?;
     Ok((entry, Handover { taken_out: decided.settle(setup)?, forgotten, undelivered, data }))
 }
@@ -329,7 +329,7 @@ pub async fn install_pinned<C: Consent>(
     };
     let Some((granted, limits)) = consent.permissions(&offer)? else { return Ok(None) };
     preview.settle(&prepared.candidate(), (&granted, &limits), setup, reporter).await?;
-    let (_, handover) = commit(&installer, &mut prepared, (granted, limits), decided, setup)?;
+    let (_, handover) = commit(&installer, &mut prepared, (granted, limits), decided, setup).await?;
     Ok(Some(handover))
 }
 

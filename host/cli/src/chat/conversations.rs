@@ -3,11 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hermes_app::{Beginning, Desk, Opened, SessionRequest};
+use hermes_app::sessions::{SessionError, SessionSummary, StoreError};
+use hermes_app::{AppError, Beginning, Desk, Opened, SessionRequest};
 use hermes_config::most_similar;
-use hermes_conversation::{Part, Role, SessionId};
-use hermes_protocol::Command;
-use hermes_store::{SessionError, SessionSummary, StoreError};
+use hermes_protocol::{Command, Part, Role, SessionId};
 use hermes_terminal::{Candidate, NotCopied, Picker};
 
 use super::Chat;
@@ -84,14 +83,15 @@ impl Chat {
             return;
         };
         let is_new = title.is_some();
-        let found = self.with_desk(move |desk| {
-            let store = desk.store()?;
+        let found = async {
+            let store = self.desk.store(None)?;
             match title {
-                Some(title) => store.set_title(&session, &title).map_err(failed),
-                None => Ok(store.session(&session)?.title),
+                Some(title) => store.set_title(&session, &title).await.map_err(failed),
+                None => Ok(store.session(&session).await?.title),
             }
-        });
-        let Some(title) = found.await else { return };
+        };
+        let found = found.await;
+        let Some(title) = self.done(found) else { return };
         let line = match (title, is_new) {
             (Some(title), true) => format!("this conversation has the title `{}` now", text::title(&title)),
             (Some(title), false) => format!("title: {}", text::title(&title)),
@@ -110,9 +110,9 @@ impl Chat {
             Some(file) => in_home(file),
             None => PathBuf::from(format!("hermes-{session}.jsonl")),
         };
-        let to = path.clone();
-        let exported = self.with_desk(move |desk| transfer::export_one(&*desk.store()?, &session, &to));
-        if let Some(exported) = exported.await {
+        let exported = async { transfer::export_one(&*self.desk.store(None)?, &session, &path).await };
+        let exported = exported.await;
+        if let Some(exported) = self.done(exported) {
             let path = text::exact(&path.display().to_string());
             self.screen.line(Tone::Faint, &format!("{exported} to {path}"));
         }
@@ -121,8 +121,8 @@ impl Chat {
     /// Continues another conversation.
     pub(super) async fn resume(&mut self, name: String) {
         let request = self.request.beginning(Beginning::Resume { id: name, branch: false });
-        let wanted = request.clone();
-        let Some(id) = self.with_desk(move |desk| found(desk, &wanted)).await else { return };
+        let found = found(&self.desk, &request).await;
+        let Some(id) = self.done(found) else { return };
         if self.front.session().session() == id {
             self.screen.line(Tone::Faint, "this is the conversation that you are in");
             return;
@@ -148,9 +148,8 @@ impl Chat {
     /// Continues a conversation that the user chooses.
     pub(super) async fn choose_session(&mut self) {
         let present = self.front.session().session();
-        let Some(listed) = self.with_desk(move |desk| resumable(desk, present.as_ref())).await else {
-            return;
-        };
+        let listed = resumable(&self.desk, present.as_ref()).await;
+        let Some(listed) = self.done(listed) else { return };
         if listed.is_empty() {
             self.screen.line(Tone::Faint, "there is no other conversation yet");
             return;
@@ -171,8 +170,9 @@ impl Chat {
         let Some(session) = self.front.session().session() else { return };
         let messages = self.front.session().status().await.map_or(0, |status| status.messages);
         let messages = text::counted(u64::try_from(messages).unwrap_or(u64::MAX), "message");
-        let id = session.clone();
-        let about = self.with_desk(move |desk| Ok(desk.store()?.session(&id)?)).await;
+        let about = async { Ok(self.desk.store(None)?.session(&session).await?) };
+        let about = about.await;
+        let about = self.done(about);
         let title = about.as_ref().and_then(|about| about.title.as_deref());
         let title = title.map(|title| format!(" · {}", text::title(title))).unwrap_or_default();
         self.screen.line(Tone::Faint, &format!("session {session}{title} · {messages}{back}"));
@@ -187,8 +187,8 @@ impl Chat {
 }
 
 /// The conversations that can be continued, newest first, apart from the present one.
-pub(super) fn resumable(desk: &Desk, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
-    let mut listed = desk.store()?.conversations(Some(MOST_LISTED))?;
+pub(super) async fn resumable(desk: &Desk, present: Option<&SessionId>) -> Result<Vec<SessionSummary>, Failure> {
+    let mut listed = desk.store(None)?.conversations(Some(MOST_LISTED)).await?;
     listed.retain(|session| Some(&session.id) != present && session.conversation_messages > 0);
     Ok(listed)
 }
@@ -237,19 +237,21 @@ fn table(listed: &[SessionSummary], console: Console) -> String {
 }
 
 /// The session that is meant. The failure names the title that is most similar.
-fn found(desk: &Desk, request: &SessionRequest) -> Result<Option<SessionId>, Failure> {
-    desk.find(request).map_err(|error| {
-        let is_unknown =
-            matches!(&error, hermes_app::AppError::Store(StoreError::Session(SessionError::UnknownSession(_))));
-        let failure = Failure::from(error);
-        let Beginning::Resume { id: name, .. } = &request.begin else { return failure };
-        let titles = desk.store().ok().and_then(|store| store.conversations(None).ok()).filter(|_| is_unknown);
-        let titles = titles.into_iter().flatten().filter_map(|session| session.title);
-        match most_similar(name, titles) {
-            Some(near) => Failure { fix: format!("did you mean `{}`? {}", text::title(&near), failure.fix), ..failure },
-            None => failure,
-        }
-    })
+async fn found(desk: &Desk, request: &SessionRequest) -> Result<Option<SessionId>, Failure> {
+    let error = match desk.find(request).await {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
+    let is_unknown = matches!(&error, AppError::Store(StoreError::Session(SessionError::UnknownSession(_))));
+    let failure = Failure::from(error);
+    let Beginning::Resume { id: name, .. } = &request.begin else { return Err(failure) };
+    let titles = match desk.store(None) {
+        Ok(store) if is_unknown => store.conversations(None).await.unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let near = most_similar(name, titles.into_iter().filter_map(|session| session.title));
+    let fix = near.map(|near| format!("did you mean `{}`? {}", text::title(&near), failure.fix));
+    Err(Failure { fix: fix.unwrap_or_else(|| failure.fix.clone()), ..failure })
 }
 
 /// A path that may begin with `~/`, which no shell has replaced.

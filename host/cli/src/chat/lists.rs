@@ -172,7 +172,7 @@ impl Chat {
         let mut last = None;
         loop {
             self.screen.does("reading the plugins");
-            let all = self.with_desk(|_| choice::all()).await;
+            let all = self.blocking(choice::all).await;
             self.screen.end_turn();
             let Some(mut all) = all else { return };
             let at = all.iter().position(|plugin| Some(&plugin.name) == last.as_ref()).unwrap_or(0);
@@ -197,7 +197,7 @@ impl Chat {
         let Some(chosen) = chosen else { return false };
         let Some(switch) = plugin.switch.filter(|_| chosen == 0) else { return true };
         let (name, console) = (plugin.name.clone(), self.console);
-        let Some(lines) = self.with_desk(move |_| choice::carry_out(&name, switch, console)).await else {
+        let Some(lines) = self.blocking(move || choice::carry_out(&name, switch, console)).await else {
             return true;
         };
         lines.iter().for_each(|line| self.screen.line(Tone::Plain, &text::line(line)));
@@ -211,7 +211,7 @@ impl Chat {
 
     async fn list_plugins(&mut self) {
         let console = self.console;
-        let shown = self.with_desk(move |_| Ok(Inventory::of(crate::launch::read()?)?.brief(console))).await;
+        let shown = self.blocking(move || Ok(Inventory::of(crate::launch::read()?)?.brief(console))).await;
         let Some(shown) = shown else { return };
         self.screen.line(Tone::Plain, shown.trim_end());
         self.screen.line(
@@ -222,8 +222,8 @@ impl Chat {
 
     pub(super) async fn show_memory(&mut self) {
         let console = self.console;
-        let shown = self.with_desk(move |desk| memory::status::text(desk.setup(), console)).await;
-        if let Some(shown) = shown {
+        let shown = memory::status::text(self.desk.setup(), console).await;
+        if let Some(shown) = self.done(shown) {
             self.screen.line(Tone::Plain, shown.trim_end());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hermes_conversation::Part;
+use hermes_protocol::Part;
 
 use super::Chat;
 use crate::console::Tone;
@@ -13,7 +13,8 @@ impl Chat {
     pub(super) async fn folder(&self) -> PathBuf {
         let of_new = || self.request.workspace.clone();
         let Some(session) = self.front.session().session() else { return of_new() };
-        self.desk.stored(None).session(&session).await.map_or_else(|_| of_new(), |session| session.workspace)
+        let Ok(store) = self.desk.store(None) else { return of_new() };
+        store.session(&session).await.map_or_else(|_| of_new(), |session| session.workspace)
     }
 
     /// Runs a command of the user's own.

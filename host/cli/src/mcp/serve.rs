@@ -8,16 +8,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use hermes_app::HermesOffer;
 use hermes_mcp::{Offer, PATH, ServeError};
 use hermes_private_files::{create_folder, read_text, write_whole};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 
 use super::ServeArguments;
-use super::offer::HermesOffer;
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::logging;
+use crate::sessions::search::opened;
 
 /// The most bytes of the file with the token, and the fewest letters of a token.
 const TOKEN: (u64, usize) = (4 << 10, 16);
@@ -31,7 +33,9 @@ pub(super) async fn run(
     if let Err(error) = logging::start(verbose, Some(&setup.home)) {
         console.warning(&format!("{} cannot be written: {error}", setup.home.logs().display()));
     }
-    let offer = Arc::new(HermesOffer::new(&setup, arguments.allow_writes, console));
+    let of = setup.clone();
+    let open = move || Handle::current().block_on(opened(&of, console));
+    let offer = Arc::new(HermesOffer::new(&setup, arguments.allow_writes, open));
     if let Some(port) = arguments.http {
         return over_http(&setup, offer, port, arguments.open, console).await;
     }

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use hermes_notes::Index;
+use hermes_app::memory::{Entry, Notebook};
 use serde_json::{Value, json};
 
-use super::notebook::{Entry, Notebook};
-use super::{ListArguments, SearchArguments, printed, printed_json};
+use super::{ListArguments, SearchArguments, failed, printed, printed_json};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -17,7 +16,7 @@ use crate::text;
 const PREVIEW: usize = 200;
 
 pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let mut entries = Notebook::open(setup).entries()?;
+    let mut entries = Notebook::open(setup).entries().map_err(failed)?;
     entries.retain(|entry| arguments.target.is_none_or(|target| target == entry.target));
     if arguments.json {
         return printed_json(&entries.iter().map(described).collect::<Vec<_>>());
@@ -33,10 +32,8 @@ pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -
 }
 
 pub(super) fn search(arguments: &SearchArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let entries = Notebook::open(setup).entries()?;
-    let index = Index::of(entries.iter().map(|entry| entry.text.as_str()));
-    let places = index.find(&arguments.words.join(" "));
-    let found: Vec<Entry> = places.into_iter().take(arguments.limit).map(|at| entries[at].clone()).collect();
+    let mut found = Notebook::open(setup).find(&arguments.words.join(" ")).map_err(failed)?;
+    found.truncate(arguments.limit);
     if arguments.json {
         return printed_json(&found.iter().map(described).collect::<Vec<_>>());
     }
@@ -49,7 +46,7 @@ pub(super) fn search(arguments: &SearchArguments, setup: &Setup, console: Consol
 }
 
 pub(super) fn show(note: &str, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
-    let entry = Notebook::open(setup).entry(note)?;
+    let entry = Notebook::open(setup).entry(note).map_err(failed)?;
     if json {
         return printed_json(&described(&entry));
     }

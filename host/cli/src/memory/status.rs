@@ -3,18 +3,13 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use hermes_agent::OpenBreaker;
+use hermes_app::memory::{self, BUILT_IN, Notebook, Notes, OpenBreaker, Provider, Retried, Suspension, Target, usage};
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_diagnostic::counted;
-use hermes_notes::{Notes, Target, usage};
-use hermes_plugin_host::record::{Record, Suspension};
-use hermes_plugin_host::{Catalog, Selection};
-use hermes_store::{QueuedTurn, Store};
 use serde_json::{Value, json};
 
-use super::notebook::Notebook;
-use super::{LoadArguments, printed, printed_json};
+use super::{LoadArguments, failed, printed, printed_json};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -29,41 +24,33 @@ struct State {
     /// Writes that wait for the user's approval.
     pending: usize,
     selected: Option<String>,
-    store: Option<Store>,
-    turns: Vec<QueuedTurn>,
-    catalog: Catalog,
+    providers: Vec<Provider>,
     documents: Vec<(Target, Notes, usize)>,
 }
 
 impl State {
-    fn read(setup: &Setup) -> Result<Self, Failure> {
+    async fn read(setup: &Setup) -> Result<Self, Failure> {
         let notebook = Notebook::open(setup);
-        let pending = notebook.pending()?.writes.len();
+        let pending = notebook.pending().map_err(failed)?.len();
         let selected = setup.selection(&ModelChoice::default()).memory;
-        let store = Store::open_read_only(setup.home.path())?;
-        let turns: Vec<QueuedTurn> = store.as_ref().map(Store::outbox).transpose()?.unwrap_or_default();
+        let providers = memory::providers(setup).await?;
         let mut documents = Vec::new();
         for target in Target::ALL {
-            documents.push((target, notebook.notes(target)?, notebook.limit(target)));
+            documents.push((target, notebook.notes(target).map_err(failed)?, notebook.limit(target)));
         }
-        Ok(Self { notebook, pending, selected, store, turns, catalog: setup.catalog(), documents })
-    }
-
-    /// The selected provider, and those that have turns that wait although they are not used any more.
-    fn providers(&self) -> BTreeSet<&str> {
-        self.turns.iter().map(|turn| turn.provider.as_str()).chain(self.selected.as_deref()).collect()
+        Ok(Self { notebook, pending, selected, providers, documents })
     }
 }
 
-pub(super) fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn show(json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     if json {
-        return printed_json(&as_json(&State::read(setup)?)?);
+        return printed_json(&as_json(&State::read(setup).await?));
     }
-    printed(&text(setup, console)?)
+    printed(&text(setup, console).await?)
 }
 
-fn as_json(state: &State) -> Result<Value, Failure> {
-    let State { notebook, pending, selected, store, turns, catalog, documents } = state;
+fn as_json(state: &State) -> Value {
+    let State { notebook, pending, selected, providers, documents } = state;
     let documents: Vec<_> = documents
         .iter()
         .map(|(target, notes, limit)| {
@@ -73,35 +60,32 @@ fn as_json(state: &State) -> Result<Value, Failure> {
             })
         })
         .collect();
-    let mut listed = Vec::new();
-    for name in state.providers() {
-        let of = |turn: &&QueuedTurn| turn.provider == name;
-        listed.push(json!({
-            "name": name,
-            "breaker": breaker(store.as_ref(), name)?,
-            "selected": selected.as_deref() == Some(name),
-            "installed": catalog.get(name).is_some(),
-            "turns": turns.iter().filter(of).collect::<Vec<_>>(),
-        }));
-    }
-    Ok(json!({
+    let listed = providers.iter().map(|provider| {
+        json!({
+            "name": provider.name,
+            "breaker": provider.breaker,
+            "selected": provider.is_selected,
+            "installed": provider.is_installed,
+            "turns": provider.turns,
+        })
+    });
+    json!({
         "builtin": {
-            "enabled": notebook.is_on, "write_approval": notebook.asks(), "pending": pending, "documents": documents,
+            "enabled": notebook.is_on(), "write_approval": notebook.asks(), "pending": pending, "documents": documents,
         },
         "provider": selected,
-        "providers": listed,
-    }))
+        "providers": listed.collect::<Vec<_>>(),
+    })
 }
 
 /// The table of `hermes memory status` and `/memory`.
-pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
-    let state = State::read(setup)?;
-    let State { notebook, pending, selected, store, catalog, documents, .. } = &state;
-    let pending = *pending;
+pub(crate) async fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
+    let state = State::read(setup).await?;
+    let State { notebook, pending, selected, providers, documents } = state;
     let mut table = Table::new(&[Align::Left, Align::Left]);
     let on = |is_on: bool| if is_on { (Tone::Good, "on".to_owned()) } else { (Tone::Faint, "off".to_owned()) };
-    table.row([(Tone::Plain, Selection::MEMORY.to_owned()), on(notebook.is_on)]);
-    for (target, notes, limit) in documents {
+    table.row([(Tone::Plain, BUILT_IN.to_owned()), on(notebook.is_on())]);
+    for (target, notes, limit) in &documents {
         let entries = match notes.entries().len() {
             1 => "1 entry".to_owned(),
             count => format!("{count} entries"),
@@ -119,32 +103,31 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
         table
             .row([(Tone::Plain, "provider".to_owned()), (Tone::Faint, "none (memory.provider is not set)".to_owned())]);
     }
-    for name in state.providers() {
-        let state = match (selected.as_deref() == Some(name), catalog.get(name).is_some()) {
+    for Provider { name, is_selected, is_installed, breaker, suspension, turns } in &providers {
+        let state = match (is_selected, is_installed) {
             (true, true) => (Tone::Good, "selected".to_owned()),
             (true, false) => (Tone::Bad, "selected, but not installed".to_owned()),
             (false, _) => (Tone::Faint, "not selected".to_owned()),
         };
         table.row([(Tone::Plain, text::line(name)), state]);
-        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker(store.as_ref(), name)? {
+        if let Some(OpenBreaker { since, retry_at, failures, why }) = breaker {
             let next = match retry_at.saturating_sub(now()).div_ceil(1_000) {
                 0 => "the next one asks it again".to_owned(),
                 seconds => format!("one asks it again in {seconds} s"),
             };
             let line = format!(
                 "open since {}, after {failures} failures in a row: turns go on without it, and {next} ({why})",
-                local(since)
+                local(*since)
             );
             table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Bad, text::line(&line))]);
-        } else if selected.as_deref() == Some(name) {
+        } else if *is_selected {
             table.row([(Tone::Plain, "  breaker".to_owned()), (Tone::Plain, "closed".to_owned())]);
         }
-        if let Some(Suspension { failures, last }) = Record::read(setup.home.path(), name).unwrap_or_default().suspended
-        {
+        if let Some(Suspension { failures, last }) = suspension {
             let line = format!("disabled after {failures} crashes in a row in its last session: {}", last.cause);
             table.row([(Tone::Plain, "  suspended".to_owned()), (Tone::Bad, text::line(&line))]);
         }
-        let Undelivered { waiting, set_aside } = Undelivered::read(&setup.home, name)?;
+        let Undelivered { waiting, set_aside } = Undelivered::among(turns, name);
         if let Some(waiting) = waiting {
             table.row([(Tone::Plain, "  waiting".to_owned()), (Tone::Warning, text::line(&waiting.line()))]);
         }
@@ -156,12 +139,6 @@ pub(crate) fn text(setup: &Setup, console: Console) -> Result<String, Failure> {
     Ok(table.text(console))
 }
 
-/// The provider's breaker, if it is open.
-fn breaker(store: Option<&Store>, provider: &str) -> Result<Option<OpenBreaker>, Failure> {
-    let note = store.map(|store| store.note(&OpenBreaker::note(provider))).transpose()?.flatten();
-    Ok(note.as_deref().and_then(OpenBreaker::read))
-}
-
 fn waits(count: usize) -> String {
     match count {
         0 => "nothing waits".to_owned(),
@@ -170,46 +147,34 @@ fn waits(count: usize) -> String {
     }
 }
 
-pub(super) fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let store = Store::open(setup.home.path())?;
-    let waiting = store.outbox()?;
-    let of = |turn: &&QueuedTurn| provider.is_none_or(|name| turn.provider == name);
-    let names: BTreeSet<&str> = waiting.iter().filter(of).map(|turn| turn.provider.as_str()).collect();
-    let count = store.retry_turns(provider)?;
-    // A provider that only failed to recall has no turns that wait.
-    let selected = setup.selection(&ModelChoice::default()).memory;
-    let selected = selected.as_deref().filter(|name| provider.is_none_or(|wanted| wanted == *name));
-    let providers: BTreeSet<&str> = names.iter().copied().chain(selected).collect();
-    for name in providers {
-        if let Some(open) = breaker(Some(&store), name)? {
-            let note = serde_json::to_string(&open.asking_again()).unwrap_or_default();
-            store.set_note(&OpenBreaker::note(name), Some(&note))?;
-            console.note(&format!("the next session asks the memory `{}` again", text::line(name)));
-        }
+pub(super) async fn retry(provider: Option<&str>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let Retried { turns, of, asked_again } = memory::retry(setup, provider).await?;
+    for name in asked_again {
+        console.note(&format!("the next session asks the memory `{}` again", text::line(&name)));
     }
-    if count == 0 {
+    if turns == 0 {
         let whom = provider.map_or_else(String::new, |name| format!(" for `{}`", text::line(name)));
         console.note(&format!("no turn waits{whom}, and none was set aside"));
         return Ok(ExitCode::SUCCESS);
     }
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", text::line(name))).collect();
+    let names: Vec<String> = of.iter().map(|name| format!("`{}`", text::line(name))).collect();
     printed(&format!(
         "{} for {}: a session that runs sends them again after its next turn, else the next one that starts\n",
-        counted(count as u64, "turn"),
+        counted(turns as u64, "turn"),
         names.join(", ")
     ))
 }
 
-pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     const DAY: u64 = 24 * 60 * 60 * 1_000;
     let Some(provider) = setup.selection(&ModelChoice::default()).memory else {
         let what = "no conversations were loaded";
         let fix = "select one with `hermes memory setup NAME`";
         return Err(Failure::new(Kind::Usage, what, "no memory provider is selected", fix));
     };
-    let store = Store::open(setup.home.path())?;
+    let store = setup.store()?;
     let since = arguments.days.map_or(0, |days| now().saturating_sub(days.saturating_mul(DAY)));
-    let turns = store.finished_turns(since)?;
+    let turns = store.finished_turns(since).await?;
     let sessions: BTreeSet<_> = turns.iter().map(|turn| &turn.session).collect();
     let (Some(first), Some(last)) = (turns.first(), turns.last()) else {
         console.note("there are no finished turns to load");
@@ -236,7 +201,7 @@ pub(super) fn load(arguments: &LoadArguments, setup: &Setup, console: Console) -
     if !arguments.consent.yes && !confirmed(&question, "no conversations were loaded", fix)? {
         return printed("Nothing was loaded.\n");
     }
-    let count = store.queue_turns(&provider, &turns)?;
+    let count = store.queue_turns(&provider, &turns).await?;
     printed(&format!(
         "{} for `{name}`: the next sessions deliver them in the background, the oldest first, up to 32 conversations each; \
          `hermes memory status` shows what still waits\n",

@@ -1,43 +1,28 @@
 //! `hermes memory export` and `import`. An import adds all entries or none, and never replaces one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use hermes_app::files::{self, Readers};
-use hermes_notes::{Change, Done, Notes, Rules, Target};
-use hermes_prompt::scan::{self, Scope};
-use serde::{Deserialize, Serialize};
+use hermes_app::files::Readers;
+use hermes_app::memory::{
+    Addition, LeftOut, Notebook, NotebookError, NotesFile, NotesFileError, Target, read_notes, screened,
+};
 use serde_json::json;
 
-use super::notebook::{Notebook, refused};
-use super::{ImportArguments, diff, printed, printed_json};
+use super::{ImportArguments, diff, failed, printed, printed_json};
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::{output, text};
 
-/// The most bytes of a file.
-const LARGEST: u64 = 4 << 20;
-const FORMAT: &str = "hermes-memory";
-
-/// The notes of a home.
-#[derive(Debug, Serialize, Deserialize)]
-struct Export {
-    format: String,
-    version: u32,
-    /// The entries of each target, by its name.
-    notes: BTreeMap<String, Vec<String>>,
-}
+/// What failed if an import adds nothing.
+const NOTHING: &str = "nothing was imported";
 
 pub(super) fn export(file: Option<&Path>, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let notebook = Notebook::open(setup);
-    let mut notes = BTreeMap::new();
-    for target in Target::ALL {
-        notes.insert(target.name().to_owned(), notebook.notes(target)?.entries().to_vec());
-    }
-    let count: usize = notes.values().map(Vec::len).sum();
-    let exported = text::json(&Export { format: FORMAT.to_owned(), version: 1, notes });
+    let notes = NotesFile::of(&notebook).map_err(failed)?;
+    let (count, exported) = (notes.count(), text::json(&notes));
     let Some(file) = output::file(file) else { return printed(&exported) };
     // A wrong name would replace the notes by their export.
     if file.is_file() && is_within(&setup.home.path().join("memories"), file) {
@@ -61,7 +46,7 @@ fn is_within(folder: &Path, path: &Path) -> bool {
 pub(super) fn import(arguments: &ImportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let mut found: BTreeMap<Target, Vec<String>> = BTreeMap::new();
     for file in &arguments.files {
-        for (target, entries) in read(file, arguments.target)? {
+        for (target, entries) in read_notes(file, arguments.target).map_err(unreadable)? {
             found.entry(target).or_default().extend(entries);
         }
     }
@@ -69,37 +54,26 @@ pub(super) fn import(arguments: &ImportArguments, setup: &Setup, console: Consol
     let (mut added, mut known, mut hostile) = (0_u64, 0_u64, Vec::new());
     let mut plans = Vec::new();
     for (target, entries) in found {
-        let mut changes = Vec::new();
-        for entry in entries {
-            let findings = scan::findings(&entry, Scope::Strict);
-            if findings.is_empty() {
-                changes.push(Change::Add { content: entry });
-            } else {
-                let findings = findings.into_iter().collect::<Vec<_>>().join(", ");
-                console.warning(&format!("left out {:?} ({findings})", text::shortened(&entry, 60)));
-                hostile.push(json!({ "target": target.name(), "text": entry, "findings": findings }));
-            }
+        let (sound, left_out) = screened(entries);
+        for LeftOut { text, findings } in left_out {
+            console.warning(&format!("left out {:?} ({findings})", text::shortened(&text, 60)));
+            hostile.push(json!({ "target": target.name(), "text": text, "findings": findings }));
         }
-        let limit = notebook.limit(target);
-        let rules = Rules { limit, day: None };
-        let before = notebook.notes(target)?;
-        let (after, done) =
-            before.apply_all(&changes, &rules).map_err(|(_, refusal)| nothing(refused(target, &refusal, limit)))?;
-        let new = done.iter().filter(|done| **done == Done::Added).count();
-        added += new as u64;
-        known += (done.len() - new) as u64;
+        let Addition { plan, new, known: old } = notebook.adding(target, sound).map_err(|error| {
+            let is_refused = matches!(error, NotebookError::Refused { .. });
+            let failure = failed(error);
+            if is_refused { Failure { what: NOTHING.to_owned(), ..failure } } else { failure }
+        })?;
+        added += new;
+        known += old;
         if !arguments.json {
-            print(&diff(&before, &after, console))?;
+            print(&diff(&plan.before, &plan.after, console))?;
         }
-        plans.push((target, rules, changes));
+        plans.push(plan);
     }
     if !arguments.dry_run {
-        for (target, rules, changes) in &plans {
-            notebook.change(*target, |notes| {
-                let changed = notes.apply_all(changes, rules);
-                let (after, _) = changed.map_err(|(_, refusal)| refused(*target, &refusal, rules.limit))?;
-                Ok(((after != *notes).then_some(after), ()))
-            })?;
+        for plan in &plans {
+            notebook.carry_out(plan).map_err(failed)?;
         }
     }
     if arguments.json {
@@ -116,47 +90,13 @@ pub(super) fn import(arguments: &ImportArguments, setup: &Setup, console: Consol
     Ok(ExitCode::SUCCESS)
 }
 
-fn nothing(mut failure: Failure) -> Failure {
-    failure.what = "nothing was imported".to_owned();
-    failure
-}
-
-/// The entries of a file or folder.
-fn read(file: &Path, chosen: Option<Target>) -> Result<Vec<(Target, Vec<String>)>, Failure> {
-    if file.is_dir() {
-        // A home, or its folder of memories.
-        let inner = file.join("memories");
-        let folder = if inner.is_dir() { inner } else { file.to_owned() };
-        let files: Vec<PathBuf> =
-            Target::ALL.iter().map(|target| folder.join(target.document())).filter(|file| file.is_file()).collect();
-        if files.is_empty() {
-            let why = format!("{} contains no MEMORY.md, USER.md or FACTS.md", folder.display());
-            return Err(Failure::new(Kind::General, "nothing was imported", why, "name the files themselves"));
+fn unreadable(error: NotesFileError) -> Failure {
+    let fix = match &error {
+        NotesFileError::NoDocuments(_) => "name the files themselves",
+        NotesFileError::Unreadable { .. } => "name a text file that you can read",
+        NotesFileError::NoExport { .. } | NotesFileError::OtherFormat { .. } | NotesFileError::UnknownTarget { .. } => {
+            "name an export, a MEMORY.md or a USER.md, or say with --target what the entries are"
         }
-        return Ok(files.iter().map(|file| read(file, None)).collect::<Result<Vec<_>, _>>()?.concat());
-    }
-    let content = files::read_text(file, LARGEST).map_err(|error| {
-        let why = format!("{} cannot be read: {error}", file.display());
-        Failure::new(Kind::General, "nothing was imported", why, "name a text file that you can read")
-    })?;
-    let by_name = Target::ALL.into_iter().find(|target| file.file_name().is_some_and(|name| name == target.document()));
-    if let Some(target) = chosen.or(by_name) {
-        return Ok(vec![(target, Notes::parse(&content).entries().to_vec())]);
-    }
-    let unknown = |why: String| {
-        let fix = "name an export, a MEMORY.md or a USER.md, or say with --target what the entries are";
-        Failure::new(Kind::General, "nothing was imported", why, fix)
     };
-    let export: Export = serde_json::from_str(&content)
-        .map_err(|error| unknown(format!("{} is not an export of `hermes memory`: {error}", file.display())))?;
-    if export.format != FORMAT || export.version != 1 {
-        return Err(unknown(format!("{} has the format {} {}", file.display(), export.format, export.version)));
-    }
-    let mut all = Vec::new();
-    for (name, entries) in export.notes {
-        let target = Target::named(&name)
-            .ok_or_else(|| unknown(format!("{} has notes for `{name}`, which do not exist here", file.display())))?;
-        all.push((target, entries));
-    }
-    Ok(all)
+    Failure::new(Kind::General, NOTHING, error.to_string(), fix)
 }

@@ -23,7 +23,7 @@ pub(crate) async fn run(name: &str, json: bool, console: Console) -> Result<Exit
     let inventory = Inventory::read(console)?;
     let found = inventory.found(name)?;
     let record = record(&inventory, name)?;
-    let undelivered = Undelivered::read(&inventory.setup.home, name)?;
+    let undelivered = Undelivered::read(&inventory.setup.home, name).await?;
     // The trial comes first: it measures the load time that a session would see.
     let trial = try_out(&inventory.runtime, &inventory.catalog, &inventory.selection, found).await;
     let listed = inspect(found, &inventory.runtime, &inventory.selection);

@@ -186,8 +186,7 @@ impl<W: Write + Send> Screen<W> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use hermes_conversation::Usage;
-    use hermes_protocol::{Epoch, Position, RunningCall, Status};
+    use hermes_protocol::{Epoch, Position, RunningCall, Status, Usage};
 
     use super::*;
     use crate::console::Console;

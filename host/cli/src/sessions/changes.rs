@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
-use hermes_conversation::{MessageId, SessionId};
-use hermes_store::{Deletion, Kept, PruneFilter, Pruning, SessionError, Store, StoreError};
+use hermes_app::sessions::{Deletion, Kept, Leftover, PruneFilter, Pruning, SessionStore};
+use hermes_protocol::{MessageId, SessionId};
 use jiff::civil;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::{failed, printed, printed_json, to_change, to_read, with_session};
+use super::{failed, printed, printed_json, with_session};
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -68,24 +69,24 @@ pub(crate) struct PruneArguments {
     consent: Consent,
 }
 
-pub(super) fn rename(id: &str, title: &str, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let store = with_session(to_change(setup)?, id)?;
-    let id = store.resolve_session(id).map_err(failed)?;
-    match store.set_title(&id, title).map_err(failed)? {
+pub(super) async fn rename(id: &str, title: &str, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = with_session(setup.store_to_change()?, id)?;
+    let id = store.resolve_session(id).await.map_err(failed)?;
+    match store.set_title(&id, title).await.map_err(failed)? {
         Some(title) => console.note(&format!("session {id} now has the title `{title}`")),
         None => console.note(&format!("session {id} now has no title")),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn branch(id: &str, at: Option<u64>, title: Option<&str>, setup: &Setup) -> Result<ExitCode, Failure> {
-    let store = with_session(to_change(setup)?, id)?;
-    let id = store.resolve_session(id).map_err(failed)?;
-    let branch = store.branch(&id, at.map(MessageId), title, now()).map_err(failed)?;
+pub(super) async fn branch(id: &str, at: Option<u64>, title: Option<&str>, setup: &Setup) -> Result<ExitCode, Failure> {
+    let store = with_session(setup.store_to_change()?, id)?;
+    let id = store.resolve_session(id).await.map_err(failed)?;
+    let branch = store.branch(&id, at.map(MessageId), title, now()).await.map_err(failed)?;
     printed(&format!("{}\n", branch.id))
 }
 
-pub(super) fn delete(
+pub(super) async fn delete(
     ids: &[String],
     with_children: bool,
     consent: &Consent,
@@ -93,12 +94,14 @@ pub(super) fn delete(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let first = ids.first().map_or("", String::as_str);
-    let store = with_session(if consent.dry_run { to_read(setup)? } else { to_change(setup)? }, first)?;
-    let ids: Vec<SessionId> =
-        ids.iter().map(|id| store.resolve_session(id)).collect::<Result<_, _>>().map_err(failed)?;
-    let planned = store.deletion(&ids, with_children).map_err(failed)?;
+    let store = with_session(opened(consent, setup)?, first)?;
+    let mut sessions = Vec::new();
+    for id in ids {
+        sessions.push(store.resolve_session(id).await.map_err(failed)?);
+    }
+    let planned = store.deletion(&sessions, with_children).await.map_err(failed)?;
     if !consent.json {
-        print(&listed(&store, &planned.sessions, console)?)?;
+        print(&listed(&*store, &planned.sessions, console).await?)?;
         for session in &planned.detached {
             console
                 .note(&format!("session {session} started from one of them, but does not depend on it, so it is kept"));
@@ -111,28 +114,27 @@ pub(super) fn delete(
     let done = match consent.dry_run {
         true => planned,
         false => {
-            let done = store.delete_planned(&planned).map_err(failed)?;
-            remove_results(&store, setup, console);
+            let done = store.delete_planned(&planned).await.map_err(failed)?;
+            forget_files(&*store, setup, console).await;
             done
         }
     };
     deleted(&done, consent, console)
 }
 
-/// Removes the kept results of sessions that are deleted, also of delegates and of deletions that were interrupted.
-fn remove_results(store: &Store, setup: &Setup, console: Console) {
-    let is_gone = |session: &SessionId| {
-        matches!(store.session(session), Err(StoreError::Session(SessionError::UnknownSession(_))))
-    };
-    if let Err(error) = hermes_agent::remove_kept_results(setup.home.path(), is_gone) {
-        let folder = setup.home.path().join("results");
-        console.note(&format!("long results of deleted sessions are left in {}: {error}", folder.display()));
-    }
-    let checkpoints = hermes_checkpoints::Store::in_home(setup.home.path());
-    let is_gone = |id: &str| is_gone(&SessionId(id.to_owned()));
-    if let Err(error) = hermes_checkpoints::forget_sessions(&checkpoints, &setup.checkpoints().limits, is_gone) {
-        let folder = setup.home.path().join("checkpoints");
-        console.note(&format!("saved files of deleted sessions are left in {}: {error}", folder.display()));
+/// The store. A trial only reads it.
+fn opened(consent: &Consent, setup: &Setup) -> Result<Option<Arc<dyn SessionStore>>, Failure> {
+    if consent.dry_run { setup.store_to_read() } else { setup.store_to_change() }.map_err(failed)
+}
+
+/// Removes the files of deleted sessions, and names those that are left.
+async fn forget_files(store: &dyn SessionStore, setup: &Setup, console: Console) {
+    for left in setup.forget_files(store).await {
+        let (what, folder, source) = match left {
+            Leftover::Results { folder, source } => ("long results", folder, source),
+            Leftover::SavedFiles { folder, source } => ("saved files", folder, source),
+        };
+        console.note(&format!("{what} of deleted sessions are left in {}: {source}", folder.display()));
     }
 }
 
@@ -147,18 +149,17 @@ fn deleted(done: &Deletion, consent: &Consent, console: Console) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn prune(arguments: &PruneArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let consent = &arguments.consent;
     let filter = filter(arguments)?;
-    let store = if consent.dry_run { to_read(setup)? } else { to_change(setup)? };
-    let Some(store) = store else { return pruned(&Pruning::default(), consent, console) };
-    let planned = store.pruning(&filter).map_err(failed)?;
+    let Some(store) = opened(consent, setup)? else { return pruned(&Pruning::default(), consent, console) };
+    let planned = store.pruning(&filter).await.map_err(failed)?;
     if planned.sessions.is_empty() {
         return pruned(&planned, consent, console);
     }
     let ids: Vec<SessionId> = planned.sessions.iter().map(|session| session.id.clone()).collect();
     if !consent.json {
-        print(&listed(&store, &ids, console)?)?;
+        print(&listed(&*store, &ids, console).await?)?;
     }
     let count = text::counted(planned.sessions.len() as u64, "session");
     if !consent.dry_run && !agreed(consent, &format!("permanently delete {count} with their delegated tasks?"))? {
@@ -167,8 +168,8 @@ pub(super) fn prune(arguments: &PruneArguments, setup: &Setup, console: Console)
     let done = match consent.dry_run {
         true => planned,
         false => {
-            let done = store.prune(&filter, &ids).map_err(failed)?;
-            remove_results(&store, setup, console);
+            let done = store.prune(&filter, &ids).await.map_err(failed)?;
+            forget_files(&*store, setup, console).await;
             done
         }
     };
@@ -218,9 +219,9 @@ fn filter(arguments: &PruneArguments) -> Result<PruneFilter, Failure> {
 }
 
 /// The sessions that will be removed, one on each line.
-fn listed(store: &Store, ids: &[SessionId], console: Console) -> Result<String, Failure> {
+async fn listed(store: &dyn SessionStore, ids: &[SessionId], console: Console) -> Result<String, Failure> {
     let mut table = Table::new(listing::COLUMNS);
-    for summary in store.sessions().map_err(failed)?.iter().filter(|summary| ids.contains(&summary.id)) {
+    for summary in store.sessions().await.map_err(failed)?.iter().filter(|summary| ids.contains(&summary.id)) {
         let title = summary.title.as_deref().unwrap_or(&summary.preview);
         table.row(listing::row(summary, Tone::Warning, text::title(title)));
     }

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::ImportedSession;
-use hermes_conversation::{Message, Origin, Role};
-use hermes_store::{ParentKind, Session, SessionSummary, ViewRecord};
+use hermes_app::sessions::{ParentKind, Session, SessionSummary, ViewRecord};
+use hermes_protocol::{Message, Origin, Role};
 use serde_json::{Map, Value, json};
 
-use super::{failed, printed, printed_json, to_read, with_session};
+use super::{failed, printed, printed_json, with_session};
 use crate::console::{Console, Tone};
 use crate::failure::{Failure, Kind};
 use crate::imported;
@@ -39,11 +39,11 @@ pub(crate) struct ListArguments {
     json: bool,
 }
 
-pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let mut sessions = match (to_read(setup)?, arguments.all) {
+pub(super) async fn list(arguments: &ListArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let mut sessions = match (setup.store_to_read()?, arguments.all) {
         (None, _) => Vec::new(),
-        (Some(store), true) => store.sessions().map_err(failed)?,
-        (Some(store), false) => store.conversations(None).map_err(failed)?,
+        (Some(store), true) => store.sessions().await.map_err(failed)?,
+        (Some(store), false) => store.conversations(None).await.map_err(failed)?,
     };
     if arguments.here {
         let here = std::env::current_dir().map_err(|error| {
@@ -62,20 +62,20 @@ pub(super) fn list(arguments: &ListArguments, setup: &Setup, console: Console) -
     printed(&table(&sessions, console))
 }
 
-pub(super) fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let store = with_session(to_read(setup)?, id)?;
-    let id = store.resolve_session(id).map_err(failed)?;
-    let session = store.session(&id).map_err(failed)?;
-    let messages = store.conversation(&id).map_err(failed)?;
+pub(super) async fn show(id: &str, json: bool, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+    let store = with_session(setup.store_to_read()?, id)?;
+    let id = store.resolve_session(id).await.map_err(failed)?;
+    let session = store.session(&id).await.map_err(failed)?;
+    let messages = store.conversation(&id).await.map_err(failed)?;
     if json {
         let messages: Vec<Value> = messages.iter().map(message_json).collect();
         return printed_json(&json!({"session": session, "messages": messages}));
     }
-    let later = store.chain(&id).map_err(failed)?.pop().filter(|last| *last != id);
+    let later = store.chain(&id).await.map_err(failed)?.pop().filter(|last| *last != id);
     if let Some(last) = later {
         console.note(&format!("this session continues in session {last}"));
     }
-    let earlier = earlier_engines(&store.views(&id).map_err(failed)?, &session.engine);
+    let earlier = earlier_engines(&store.views(&id).await.map_err(failed)?, &session.engine);
     printed(&render(&session, &messages, &earlier, console))
 }
 
@@ -216,7 +216,7 @@ fn render(session: &Session, messages: &[Message], earlier: &[String], console: 
 
 #[cfg(test)]
 mod tests {
-    use hermes_conversation::{Draft, MessageId, ToolCall};
+    use hermes_protocol::{Draft, MessageId, ToolCall};
 
     use super::*;
 

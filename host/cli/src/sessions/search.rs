@@ -1,16 +1,19 @@
 //! `hermes sessions search`: searches the text of messages.
 
-use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
-use hermes_conversation::{Role, SessionId};
-use hermes_store::{Fragment, Hit, Matching, SearchQuery, SessionError, Sort, Store, StoreError};
+use hermes_app::AppError;
+use hermes_app::sessions::{
+    self, Found, Fragment, Hit, SearchQuery, Searchable, SessionError, SessionStore, Sort, StoreError,
+};
+use hermes_protocol::{Role, SessionId};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
-use crate::launch;
+use crate::launch::{self, Setup};
 use crate::moments::local;
 use crate::text;
 
@@ -71,23 +74,21 @@ impl SearchArguments {
     }
 }
 
-pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(arguments: &SearchArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
-    let hits = match (opened(setup.home.path(), console)?, &arguments.session) {
+    let hits = match (opened(&setup, console).await?, &arguments.session) {
         (Some(store), session) => {
-            let session = session.as_deref().map(|id| store.resolve_session(id)).transpose()?;
-            let query = arguments.query(session)?;
-            let hits = store.search(&query)?;
+            let session = match session {
+                Some(id) => Some(store.resolve_session(id).await?),
+                None => None,
+            };
             // A script that asks for all words gets messages with all words.
-            if hits.is_empty() && !arguments.json && query.may_be_question() {
-                let hits = store.search(&SearchQuery { matching: Matching::Any, ..query })?;
-                if !hits.is_empty() {
-                    console.note("no message contains all of these words; the best messages with some of them");
-                }
-                hits
-            } else {
-                hits
+            let Found { hits, is_loose } =
+                sessions::search(&*store, arguments.query(session)?, !arguments.json).await?;
+            if is_loose {
+                console.note("no message contains all of these words; the best messages with some of them");
             }
+            hits
         }
         (None, Some(id)) => return Err(StoreError::from(SessionError::UnknownSession(id.clone())).into()),
         (None, None) => Vec::new(),
@@ -104,24 +105,20 @@ pub(crate) fn run(arguments: &SearchArguments, console: Console) -> Result<ExitC
 }
 
 /// Opens the store and indexes new messages if the store can be written.
-pub(crate) fn opened(home: &Path, console: Console) -> Result<Option<Store>, StoreError> {
-    let Some(store) = Store::open_read_only(home)? else { return Ok(None) };
-    let missing = store.missing_in_search()?;
-    if missing == 0 {
-        return Ok(Some(store));
-    }
-    let messages = text::counted(missing, "message");
-    if missing >= MANY {
-        console.note(&format!("indexing {messages} first; this happens only once and can take minutes"));
-    }
-    match Store::open(home) {
-        Ok(store) => Ok(Some(store)),
-        // The search still covers the other messages.
-        Err(error) => {
-            console.warning(&format!("the search does not cover {messages} that cannot be indexed: {error}"));
-            Ok(Some(store))
+pub(crate) async fn opened(setup: &Setup, console: Console) -> Result<Option<Arc<dyn SessionStore>>, AppError> {
+    let messages = |count| text::counted(count, "message");
+    let indexing = |missing| {
+        if missing >= MANY {
+            let messages = messages(missing);
+            console.note(&format!("indexing {messages} first; this happens only once and can take minutes"));
         }
+    };
+    let Some(Searchable { store, uncovered }) = setup.store_to_search(indexing).await? else { return Ok(None) };
+    if let Some((missing, error)) = uncovered {
+        let messages = messages(missing);
+        console.warning(&format!("the search does not cover {messages} that cannot be indexed: {error}"));
     }
+    Ok(Some(store))
 }
 
 /// Groups hits by session, in the order of each session's first hit.
@@ -176,7 +173,7 @@ fn shown(snippet: &[Fragment], console: Console) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
-    use hermes_conversation::MessageId;
+    use hermes_protocol::MessageId;
 
     use super::*;
 

@@ -1,18 +1,18 @@
 //! `hermes sessions export` and `import`.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Write};
+use std::io::{self, BufReader, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use hermes_app::files::{Patience, Place, open_regular};
-use hermes_conversation::SessionId;
+use hermes_app::sessions::{Exported, Imported, Layout, SessionStore, StoreError, TransferError, Trust};
 use hermes_diagnostic::Diagnose as _;
-use hermes_store::{Exported, Imported, Layout, Store, StoreError, Trust};
+use hermes_protocol::SessionId;
 use serde_json::json;
 
-use super::{failed, printed_json, to_read, with_session};
+use super::{failed, printed_json, with_session};
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
@@ -45,9 +45,9 @@ pub(crate) enum Format {
     Json,
 }
 
-pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
+pub(super) async fn export(arguments: &ExportArguments, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let first = arguments.ids.first().map_or("", String::as_str);
-    let store = match to_read(setup)? {
+    let store = match setup.store_to_read()? {
         None if arguments.all => {
             return Err(Failure::new(
                 Kind::General,
@@ -58,24 +58,27 @@ pub(super) fn export(arguments: &ExportArguments, setup: &Setup, console: Consol
         }
         store => with_session(store, first)?,
     };
-    let ids: Vec<SessionId> =
-        arguments.ids.iter().map(|id| store.resolve_session(id)).collect::<Result<_, _>>().map_err(failed)?;
+    let mut ids: Vec<SessionId> = Vec::new();
+    for id in &arguments.ids {
+        ids.push(store.resolve_session(id).await.map_err(failed)?);
+    }
     let which = (!arguments.all).then_some(ids.as_slice());
     let layout = match arguments.format {
         Format::Lines => Layout::Lines,
         Format::Json => Layout::Array,
     };
     let done = match output::file(arguments.output.as_deref()) {
-        None => store.export(which, layout, &mut BufWriter::new(io::stdout().lock())).map_err(failed)?,
-        Some(path) => to_file(&store, which, layout, path, Patience::Waits(&|| output::waits(path, console)))?,
+        None => store.export(which, layout, Box::new(BufWriter::new(io::stdout()))).await.map_err(failed)?,
+        Some(path) => to_file(&*store, which, layout, path, Patience::Waits(&|| output::waits(path, console))).await?,
     };
     console.note(&exported(&done));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Exports one session, with its parents and delegated tasks, to a new file. A chat does not wait for the reader of a pipe.
-pub(crate) fn export_one(store: &Store, session: &SessionId, path: &Path) -> Result<String, Failure> {
-    Ok(exported(&to_file(store, Some(std::slice::from_ref(session)), Layout::Lines, path, Patience::None)?))
+pub(crate) async fn export_one(store: &dyn SessionStore, session: &SessionId, path: &Path) -> Result<String, Failure> {
+    let which = Some(std::slice::from_ref(session));
+    Ok(exported(&to_file(store, which, Layout::Lines, path, Patience::None).await?))
 }
 
 fn exported(done: &Exported) -> String {
@@ -85,8 +88,8 @@ fn exported(done: &Exported) -> String {
 
 /// Exports to a new file, or into what is no plain file, such as a pipe. An existing file is not overwritten, and an incomplete file is
 /// removed. The file contains whole conversations, so only its owner may read it.
-fn to_file(
-    store: &Store,
+async fn to_file(
+    store: &dyn SessionStore,
     which: Option<&[SessionId]>,
     layout: Layout,
     path: &Path,
@@ -102,9 +105,8 @@ fn to_file(
     };
     let place = Place::of(path).map_err(unwritable)?;
     let file = place.begin(patience).map_err(unwritable)?;
-    let mut out = BufWriter::new(&file);
-    let written = store.export(which, layout, &mut out).map_err(failed);
-    let written = written.and_then(|done| out.flush().map(|()| done).map_err(unwritable));
+    let out = BufWriter::new(file.try_clone().map_err(unwritable)?);
+    let written = store.export(which, layout, Box::new(out)).await.map_err(failed);
     let Place::New(new) = place else { return written };
     let written = written.and_then(|done| file.sync_all().map(|()| done).map_err(unwritable));
     if written.is_err() {
@@ -115,14 +117,14 @@ fn to_file(
 
 /// The failure if a file that is no export is known as that of another program.
 fn foreign(path: &Path, error: &StoreError) -> Option<Failure> {
-    let StoreError::Import { line: 0..=2, .. } = error else { return None };
+    let StoreError::Transfer(TransferError::Import { line: 0..=2, .. }) = error else { return None };
     let why = format!("{} is no export of Hermes: {}", path.display(), hermes_app::files::recognised(path)?);
     let fix = "give a file that `hermes sessions export` wrote; sessions of other agents are not continued here, but `hermes \
                lab replay FILE` measures engines on them";
     Some(Failure { why, fix: fix.into(), ..Failure::from(error.diagnose()) })
 }
 
-pub(super) fn import(
+pub(super) async fn import(
     path: &Path,
     (dry_run, trust): (bool, bool),
     json: bool,
@@ -139,21 +141,11 @@ pub(super) fn import(
         return Err(Failure::new(Kind::General, "the file cannot be imported", why, fix));
     }
     let file = if path == Path::new("-") { spooled() } else { open_regular(path) }.map_err(unreadable)?;
-    let mut file = BufReader::new(file);
-    // A dry run creates neither a home nor a store: without a store it uses a temporary one.
-    let (_temporary, store) = match (dry_run, if dry_run { to_read(setup)? } else { None }) {
-        (true, Some(store)) => (None, store),
-        (true, None) => {
-            let folder = tempfile::tempdir().map_err(unreadable)?;
-            let store = Store::open(folder.path()).map_err(failed)?;
-            (Some(folder), store)
-        }
-        (false, _) => (None, Store::open(setup.home.path()).map_err(failed)?),
-    };
+    let file = Box::new(BufReader::new(file));
     let trust = if trust { Trust::ThisFile } else { Trust::OwnFiles };
     let done = match dry_run {
-        true => store.examine_import(&mut file),
-        false => store.import(&mut file, crate::moments::now(), trust),
+        true => setup.store_to_try().map_err(failed)?.store.examine_import(file).await,
+        false => setup.store().map_err(failed)?.import(file, crate::moments::now(), trust).await,
     }
     .map_err(|error| foreign(path, &error).unwrap_or_else(|| failed(error)))?;
     if json {
@@ -288,7 +280,7 @@ mod tests {
     mod attack {
         use std::path::PathBuf;
 
-        use hermes_store::OfFile;
+        use hermes_app::sessions::OfFile;
 
         use super::*;
 

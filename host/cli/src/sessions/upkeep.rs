@@ -2,18 +2,21 @@
 
 use std::process::ExitCode;
 
-use hermes_store::{Depth, Outcome, Repair, Stats, Store, StoreError, repair as repair_store};
+use hermes_app::sessions::{Depth, Outcome, Repair, Stats};
 use serde_json::json;
 
-use super::{failed, printed, printed_json, to_read};
+use super::{failed, printed, printed_json};
 use crate::console::print;
 use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::moments::local;
 use crate::text;
 
-pub(super) fn stats(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
-    let stats = to_read(setup)?.map(|store| store.stats()).transpose().map_err(failed)?;
+pub(super) async fn stats(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
+    let stats = match setup.store_to_read()? {
+        Some(store) => Some(store.stats().await.map_err(failed)?),
+        None => None,
+    };
     if json {
         return printed_json(&stats);
     }
@@ -82,16 +85,11 @@ fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
-    let Some(reader) = to_read(setup)? else {
+pub(super) async fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
+    let Some(store) = setup.store_to_check().map_err(failed)? else {
         return if json { printed_json(&json!(null)) } else { printed("no session is stored yet\n") };
     };
-    // Open the store for writing if possible, so that problems with that are found too.
-    let store = match Store::open(setup.home.path()) {
-        Err(StoreError::ReadOnly { .. }) => reader,
-        store => store.map_err(failed)?,
-    };
-    let health = store.check(if quick { Depth::Quick } else { Depth::Full }).map_err(failed)?;
+    let health = store.check(if quick { Depth::Quick } else { Depth::Full }).await.map_err(failed)?;
     if json {
         print(&text::json(&json!(health)))?;
     }
@@ -106,13 +104,13 @@ pub(super) fn check(quick: bool, json: bool, setup: &Setup) -> Result<ExitCode, 
     if !json {
         print(&health.problems.iter().map(|problem| format!("{}\n", text::line(problem))).collect::<String>())?;
     }
-    let why = format!("{} in {}", text::counted(health.problems.len() as u64, "problem"), store.path().display());
+    let why = format!("{} in {}", text::counted(health.problems.len() as u64, "problem"), store.place());
     let fix = "run `hermes sessions repair`, which makes a backup first";
     Err(Failure::new(Kind::Store, "the store is damaged", why, fix))
 }
 
 pub(super) fn repair(json: bool, setup: &Setup) -> Result<ExitCode, Failure> {
-    let done = repair_store(setup.home.path()).map_err(failed)?;
+    let done = setup.repair_store().map_err(failed)?;
     if json { printed_json(&done) } else { printed(&repaired(&done)) }
 }
 
@@ -158,7 +156,7 @@ fn noun(table: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use hermes_store::{Messages, Sizes, Totals};
+    use hermes_app::sessions::{Messages, Sizes, Totals};
 
     use super::*;
 

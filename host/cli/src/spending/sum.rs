@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hermes_store::UsageRow;
+use hermes_app::sessions::UsageRow;
 use serde_json::{Value, json};
 
 use crate::text::{dollars, grouped};

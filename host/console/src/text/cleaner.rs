@@ -2,7 +2,7 @@
 //! `\u{1b}`, so that a reader sees everything that is there. Joiners and variation selectors stay, because emoji and many
 //! scripts need them. The output of programs loses its colours instead.
 
-use hermes_conversation::characters::{self, is_reordering, is_tag};
+use hermes_protocol::characters::{self, is_reordering, is_tag};
 
 /// How a carriage return is shown.
 const RETURN: &str = "\\r";

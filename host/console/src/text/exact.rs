@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use hermes_conversation::characters::{self, looks_blank};
+use hermes_protocol::characters::{self, looks_blank};
 
 /// Whether a terminal shows nothing for a character, or changes what it shows of others: control and format characters,
 /// bidirectional marks, tags, spaces other than the usual one, fillers, and code points without a character.

@@ -1,6 +1,6 @@
 //! JSON for standard output. Characters that a terminal would obey or hide are written as `\u` escapes, which mean the same.
 
-use hermes_conversation::characters::escaped_json;
+use hermes_protocol::characters::escaped_json;
 use serde::Serialize;
 
 /// A value as indented JSON with a line feed.

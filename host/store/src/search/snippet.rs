@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use hermes_session_store::Fragment;
 use rusqlite::Connection;
-use serde::Serialize;
 
 use super::plan::Plan;
 use super::text::{Cut, Needle, words_and_cuts};
@@ -28,15 +28,6 @@ const PART: usize = 16 << 10;
 const OVERLAP: usize = 256;
 /// The most matches that are considered for the best position.
 const MAX_MATCHES: usize = 200;
-
-/// A piece of a snippet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fragment {
-    /// The text of the message; `…` if something was left out before or after it.
-    pub text: String,
-    /// Whether it matches the query.
-    pub matched: bool,
-}
 
 /// The snippets of texts, with marked matches of a plan.
 pub(crate) fn snippets(plan: &Plan, texts: &[String], extent: Extent) -> rusqlite::Result<Vec<Vec<Fragment>>> {

@@ -7,32 +7,15 @@ use hermes_conversation::characters::escaped_json;
 use hermes_conversation::{MessageId, SessionId};
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
-use serde::Serialize;
 
 use super::record::{self, End, FORMAT, Header, Item, Record, VERSION, VERSION_OF_TEXT};
 use super::seal::Sealer;
 use crate::deletion::Family;
 use crate::error::Fault;
 use crate::log::{self, corrupt, from_json};
-use crate::{ParentKind, SessionError, Store, StoreError, blobs, prompts, requests, session};
-
-/// How the records of an export are arranged in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// One JSON object per line.
-    Lines,
-    /// The same objects as elements of one JSON array.
-    Array,
-}
-
-/// What was written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Exported {
-    /// Sessions.
-    pub sessions: u64,
-    /// Their messages.
-    pub messages: u64,
-}
+use crate::{
+    Exported, Layout, ParentKind, SessionError, Store, StoreError, TransferError, blobs, prompts, requests, session,
+};
 
 impl Store {
     /// Exports all sessions, or the given ones with the sessions that they continue and their delegates.
@@ -133,7 +116,7 @@ struct Sink<'a> {
 
 impl Sink<'_> {
     fn put(&mut self, record: &Record) -> Result<(), StoreError> {
-        let json = serde_json::to_string(record).map_err(io::Error::from).map_err(StoreError::Output)?;
+        let json = serde_json::to_string(record).map_err(io::Error::from).map_err(TransferError::Output)?;
         // The export may be shown on a terminal.
         let json = escaped_json(&json);
         if let Some(sealer) = &mut self.sealer {
@@ -149,12 +132,15 @@ impl Sink<'_> {
         [before, &json, behind]
             .iter()
             .try_for_each(|text| self.out.write_all(text.as_bytes()))
-            .map_err(StoreError::Output)
+            .map_err(|error| TransferError::Output(error).into())
     }
 
     fn close(&mut self) -> Result<(), StoreError> {
         let end = if self.layout == Layout::Lines { "" } else { "\n]\n" };
-        self.out.write_all(end.as_bytes()).and_then(|()| self.out.flush()).map_err(StoreError::Output)
+        self.out
+            .write_all(end.as_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(|error| TransferError::Output(error).into())
     }
 }
 

@@ -9,19 +9,18 @@ mod parts;
 mod survey;
 
 use std::io::{BufRead, Seek};
-use std::path::PathBuf;
 
 use hermes_conversation::SessionId;
+use hermes_session_store::AdapterError;
 use rusqlite::{Connection, params};
-use serde::Serialize;
 
 use self::lines::{Line, Lines};
 use self::survey::{Survey, is_stored};
 use super::record::{self, FORMAT, Record, VERSION, VERSION_OF_TEXT};
 use super::seal::Sealer;
-use crate::error::{Fault, ImportProblem};
+use crate::error::Fault;
 use crate::session::{IMPORTED, UNFINISHED};
-use crate::{SessionError, Store, StoreError, rewind, title};
+use crate::{ImportProblem, Imported, SessionError, Store, StoreError, TransferError, Trust, rewind, title};
 
 /// More than anyone has. Memory use is proportional to this number.
 const MOST_MESSAGES: u64 = 5_000_000;
@@ -31,51 +30,6 @@ const PLAUSIBLE: u64 = 1 << 53;
 /// The records of one transaction, and their bytes.
 const MOST_OF_STEP: usize = 200;
 const BYTES_OF_STEP: usize = 1 << 20;
-
-/// What an import stored, and what it did not.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Imported {
-    /// New sessions.
-    pub sessions: Vec<SessionId>,
-    /// Their messages.
-    pub messages: u64,
-    /// Sessions that existed already and stay unchanged.
-    pub skipped: Vec<SessionId>,
-    /// Sessions whose title was taken, with the title that they got instead.
-    pub renamed: Vec<(SessionId, String)>,
-    /// Delegates, and branches without messages of their parent, whose parent does not exist: they become independent
-    /// sessions.
-    pub detached: Vec<SessionId>,
-    /// Sessions that were not stored, each with its parent: the parent has other messages here, or was not stored
-    /// either.
-    pub left_out: Vec<(SessionId, SessionId)>,
-    /// Whether this home exported the file, and nobody has changed it since.
-    pub is_own: bool,
-    /// What the file decides for the new sessions if the user accepts it.
-    pub of_file: Vec<OfFile>,
-}
-
-/// What a file decides for a session if the user accepts it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OfFile {
-    /// The session.
-    pub session: SessionId,
-    /// The folder in which it would work.
-    pub workspace: PathBuf,
-    /// The characters of its newest system prompt; 0 without one.
-    pub prompt_characters: u64,
-    /// The tools in front of that prompt.
-    pub tools: u64,
-}
-
-/// What an import accepts of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// The folders and prompts of the sessions wait for the user's decision, unless this home wrote the file.
-    OwnFiles,
-    /// The user vouches for the file: its sessions are like those of this home.
-    ThisFile,
-}
 
 impl Store {
     /// What [`Store::import`] would store, except titles. Changes nothing.
@@ -107,7 +61,8 @@ impl Store {
                     if stored == 0 {
                         return Err(source);
                     }
-                    return Err(StoreError::ImportStopped { stored, source: Box::new(source) });
+                    let source = AdapterError::new(source);
+                    return Err(TransferError::ImportStopped { stored, source }.into());
                 }
             }
         }
@@ -250,7 +205,7 @@ impl Store {
 
 fn check_header(line: Option<Line>) -> Result<(), StoreError> {
     let Some(line) = line else {
-        return Err(StoreError::Import { line: 1, problem: ImportProblem::Empty });
+        return Err(TransferError::Import { line: 1, problem: ImportProblem::Empty }.into());
     };
     match line.record() {
         Ok(Record::Header(header))

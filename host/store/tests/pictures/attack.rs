@@ -70,7 +70,7 @@ fn a_picture_that_is_not_what_it_says_is_refused_and_leaves_nothing() {
             assert_ne!(records[place], self::records(&file)[place], "{name}: nothing was changed");
             let file: String = records.iter().map(|record| format!("{record}\n")).collect();
             let error = import(&to, file.as_bytes()).expect_err(name);
-            assert!(matches!(error, StoreError::Import { .. }), "{name}: {error}");
+            assert!(matches!(error, StoreError::Transfer(TransferError::Import { .. })), "{name}: {error}");
             assert_eq!((to.sessions().unwrap().len(), to.blobs().unwrap()), (1, before), "{name}");
         }
     }

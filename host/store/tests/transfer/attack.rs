@@ -198,7 +198,10 @@ fn a_file_cannot_claim_the_marks_of_an_import() {
         let session = at(&changed, "session", 0);
         changed[session]["source"] = json!(source);
         let (_home, to) = store();
-        assert!(matches!(import(&to, &lines(&changed)), Err(StoreError::Import { .. })), "{source}");
+        assert!(
+            matches!(import(&to, &lines(&changed)), Err(StoreError::Transfer(TransferError::Import { .. }))),
+            "{source}"
+        );
         assert!(to.sessions().unwrap().is_empty());
     }
 }

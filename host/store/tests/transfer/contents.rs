@@ -163,7 +163,9 @@ fn an_export_that_cannot_be_written_is_an_error() {
     family(&from);
     for room in [0, 10, 3_000] {
         let error = from.export(None, Layout::Lines, &mut Narrow(room)).unwrap_err();
-        assert!(matches!(error, StoreError::Output(source) if source.kind() == std::io::ErrorKind::BrokenPipe));
+        assert!(
+            matches!(error, StoreError::Transfer(TransferError::Output(source)) if source.kind() == std::io::ErrorKind::BrokenPipe)
+        );
     }
 }
 

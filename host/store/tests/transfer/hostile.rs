@@ -11,7 +11,7 @@ fn a_truncated_file_is_refused_completely() {
     let ends: Vec<usize> = (0..file.len()).step_by(97).chain([file.len() - 2]).collect();
     for end in ends {
         let error = import(&to, &file[..end]).unwrap_err();
-        assert!(matches!(error, StoreError::Import { .. }), "{end}: {error}");
+        assert!(matches!(error, StoreError::Transfer(TransferError::Import { .. })), "{end}: {error}");
     }
     assert_eq!(to.sessions().unwrap(), []);
 }
@@ -189,17 +189,20 @@ fn hostile_files_are_refused_by_line_and_leave_nothing() {
         attack(&mut records);
         assert_ne!(records, sound, "{name}: nothing was changed");
         let error = import(&to, &lines(&records)).expect_err(name);
-        assert!(matches!(error, StoreError::Import { line, .. } if line >= 1), "{name}: {error}");
+        assert!(
+            matches!(error, StoreError::Transfer(TransferError::Import { line, .. }) if line >= 1),
+            "{name}: {error}"
+        );
         assert!(error.to_string().contains(told), "{name}: {error}");
         assert_eq!(to.sessions().unwrap(), [], "{name}");
     }
     for garbage in [&b""[..], b"\n\n", b"\xff\xfe\0", b"SQLite format 3\0", b"{\"type\":\"header\"", b"[[[[[[[["] {
-        assert!(matches!(import(&to, garbage), Err(StoreError::Import { .. })), "{garbage:?}");
+        assert!(matches!(import(&to, garbage), Err(StoreError::Transfer(TransferError::Import { .. }))), "{garbage:?}");
     }
     let deep = [b"{\"a\":".repeat(100_000), b"1".to_vec()].concat();
-    assert!(matches!(import(&to, &deep), Err(StoreError::Import { line: 1, .. })));
+    assert!(matches!(import(&to, &deep), Err(StoreError::Transfer(TransferError::Import { line: 1, .. }))));
     let surrogate = String::from_utf8(lines(&sound)).unwrap().replacen("second", "\\ud800", 1);
-    assert!(matches!(import(&to, surrogate.as_bytes()), Err(StoreError::Import { .. })));
+    assert!(matches!(import(&to, surrogate.as_bytes()), Err(StoreError::Transfer(TransferError::Import { .. }))));
     assert_eq!(to.sessions().unwrap(), []);
     import(&to, &lines(&sound)).unwrap();
 }

@@ -18,7 +18,7 @@ use hermes_conversation::{
 };
 use hermes_store::{
     Frozen, Imported, Layout, NewSession, Parent, ParentKind, PromptNumber, RequestRecord, SearchQuery, Session,
-    SessionError, Store, StoreError, Trust,
+    SessionError, Store, StoreError, TransferError, Trust,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -111,20 +111,20 @@ pub async fn conversations_are_listed_and_found_by_title(store: &dyn SessionStor
     let newest = store.create_session(NewSession { started_at: now, ..new_session() }).await.unwrap();
     child(store, &newest, ParentKind::Delegate, None).await;
     store.set_title(&newest.id, "The Harbour").await.unwrap();
-    let listed = store.conversations(10).await.unwrap();
+    let listed = store.conversations(Some(10)).await.unwrap();
     let listed_ids: Vec<&SessionId> = listed.iter().map(|one| &one.id).collect();
     assert_eq!(listed_ids, [&newest.id, &continuation.id]);
     assert_eq!((listed[1].preview.as_str(), listed[1].message_count), ("further", 1));
     assert_eq!(listed[1].conversation_messages, 3);
     // A branch without messages of its own has those of its parent.
     let branch = child(store, &continuation, ParentKind::Branch, None).await;
-    let listed = store.conversations(10).await.unwrap();
+    let listed = store.conversations(Some(10)).await.unwrap();
     let listed = listed.iter().find(|one| one.id == branch.id).unwrap();
     assert_eq!(
         (listed.message_count, listed.conversation_messages, listed.preview.as_str()),
         (0, 3, "first words of the user")
     );
-    assert_eq!(store.conversations(1).await.unwrap().len(), 1);
+    assert_eq!(store.conversations(Some(1)).await.unwrap().len(), 1);
     assert_eq!(store.titled("the harbour").await.unwrap(), Some(newest.id));
     assert_eq!(store.titled("harbour").await.unwrap(), None);
 }

@@ -5,9 +5,8 @@ use std::io::{BufRead, Read as _, Seek, SeekFrom};
 use hermes_conversation::characters::{escape, looks_blank};
 use serde_json::error::Category;
 
-use crate::StoreError;
-use crate::error::ImportProblem;
 use crate::transfer::record::Record;
+use crate::{ImportProblem, StoreError, TransferError};
 
 /// Fits a message with 10 MB of control characters.
 const MAX_MESSAGE_LINE: u64 = 64 << 20;
@@ -40,7 +39,7 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
     }
 
     pub(super) fn from(file: &'a mut R, place: Place) -> Result<Self, StoreError> {
-        file.seek(SeekFrom::Start(place.offset)).map_err(StoreError::Input)?;
+        file.seek(SeekFrom::Start(place.offset)).map_err(TransferError::Input)?;
         Ok(Self { file, next: place })
     }
 
@@ -50,7 +49,7 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
             let place = self.next;
             let mut text = Vec::new();
             let length =
-                self.file.take(MAX_MESSAGE_LINE + 1).read_until(b'\n', &mut text).map_err(StoreError::Input)?;
+                self.file.take(MAX_MESSAGE_LINE + 1).read_until(b'\n', &mut text).map_err(TransferError::Input)?;
             if length == 0 {
                 return Ok(None);
             }
@@ -71,7 +70,7 @@ impl<'a, R: BufRead + Seek> Lines<'a, R> {
     }
 
     pub(super) fn back_to(&mut self, place: Place) -> Result<(), StoreError> {
-        self.file.seek(SeekFrom::Start(place.offset)).map_err(StoreError::Input)?;
+        self.file.seek(SeekFrom::Start(place.offset)).map_err(TransferError::Input)?;
         self.next = place;
         Ok(())
     }
@@ -144,5 +143,5 @@ fn too_long(place: Place, most: u64) -> StoreError {
 }
 
 fn refused(place: Place, problem: ImportProblem) -> StoreError {
-    StoreError::Import { line: place.line, problem }
+    TransferError::Import { line: place.line, problem }.into()
 }

@@ -8,13 +8,13 @@ use hermes_conversation::{BlobId, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::lines::{Line, Lines, Place};
-use super::{Imported, OfFile, PLAUSIBLE, next_step};
-use crate::error::{Fault, ImportProblem};
+use super::{PLAUSIBLE, next_step};
+use crate::error::Fault;
 use crate::session::{IMPORTED, UNFINISHED, path_text};
 use crate::title::Series;
 use crate::transfer::numbers::{Numbers, Pair, Stretch};
 use crate::transfer::record::{self, End};
-use crate::{ParentKind, StoreError, lease};
+use crate::{ImportProblem, Imported, OfFile, ParentKind, StoreError, lease};
 
 /// More than anyone has. Memory use is proportional to this number.
 const MOST_SESSIONS: usize = 100_000;

@@ -15,7 +15,7 @@ fn refused(name: &str, file: &[u8]) -> String {
     let (_home, to) = store();
     let own = to.create_session(new_session()).unwrap();
     let error = import(&to, file).expect_err(name);
-    assert!(matches!(error, StoreError::Import { .. }), "{name}: {error}");
+    assert!(matches!(error, StoreError::Transfer(TransferError::Import { .. })), "{name}: {error}");
     assert_eq!(to.sessions().unwrap().len(), 1, "{name}");
     assert_eq!(to.blobs().unwrap().0, 0, "{name}");
     assert_eq!(to.session(&own.id).unwrap(), own, "{name}");
@@ -167,6 +167,6 @@ fn a_file_without_an_end_is_read_to_a_limit() {
         let (_home, to) = store();
         let file = Endless { text: text.into_bytes(), repeated: repeated.as_bytes().to_vec(), at: 0 };
         let error = to.examine_import(&mut std::io::BufReader::new(file)).expect_err(name);
-        assert!(matches!(error, StoreError::Import { .. }), "{name}: {error}");
+        assert!(matches!(error, StoreError::Transfer(TransferError::Import { .. })), "{name}: {error}");
     }
 }
