@@ -87,7 +87,9 @@ usage: cargo xtask COMMAND
   bench questions [--sizes N,N,…] [--questions N] [--folder PATH]
                 measure searches that answer questions, at 6,000 and 1,000,000 messages
   bench compare --base REVISION [--rounds N]
-                run these benchmarks for an earlier commit and for this checkout in turns (5 rounds), and print ratios";
+                run these benchmarks for an earlier commit and for this checkout in turns (5 rounds), and print ratios
+  bench compare --base-binary PATH --binary PATH [--rounds N]
+                the same for two release binaries, without what needs their sources";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -101,8 +103,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Result<()> {
-    let repository = Repository::find()?;
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let [processes::RELAY, command @ ..] = arguments.as_slice() {
+        return processes::relay(command);
+    }
+    let repository = Repository::find()?;
     match arguments.as_slice() {
         ["bindings"] => bindings::write(&repository),
         ["plugins"] => guests::build(&repository).map(|staged| print!("{staged}")),

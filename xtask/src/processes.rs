@@ -1,20 +1,35 @@
 //! Child processes, measured by the kernel.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+/// The command of this program that runs another one between it and the measured one.
+pub(crate) const RELAY: &str = "relay";
+
 /// The cost of one run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) wall: Duration,
+    /// The time of all processors; `None` if the system does not report it.
+    pub(crate) processor: Option<Duration>,
     /// Peak resident memory in bytes; `None` if the system does not report it.
     pub(crate) peak: Option<u64>,
 }
 
-/// Runs a command to its end. If it fails, the error contains its stderr.
+/// A command for [`measure`] and [`output`]. A new process of this program starts it: the kernel counts the memory of the process
+/// that starts another one as the other's, and this one has grown.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+    command.arg(RELAY).arg(program);
+    Ok(command)
+}
+
+/// Runs a command of [`command`] to its end. If it fails, the error contains its stderr.
 pub(crate) fn measure(command: &mut Command) -> Result<Run> {
     run(command.stdout(Stdio::null()))
 }
@@ -23,32 +38,68 @@ pub(crate) fn measure(command: &mut Command) -> Result<Run> {
 pub(crate) fn output(command: &mut Command) -> Result<(Run, String)> {
     let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
     let run = run(command.stdout(file.try_clone()?))?;
-    let mut text = String::new();
-    file.rewind()?;
-    file.read_to_string(&mut text)?;
-    Ok((run, text))
+    Ok((run, text(&mut file)?))
 }
 
 fn run(command: &mut Command) -> Result<Run> {
     let mut errors = tempfile::tempfile().context("cannot make a temporary file")?;
+    let program = command.get_args().nth(1).unwrap_or_default().to_string_lossy().into_owned();
+    let status = command.stdin(Stdio::null()).stderr(errors.try_clone()?).status();
+    let status = status.with_context(|| format!("cannot run {program}"))?;
+    let text = text(&mut errors)?;
+    let (text, report) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+    if !status.success() {
+        bail!("{program} failed: {status}\n{text}\n{report}");
+    }
+    read_report(report).with_context(|| format!("{program} was run, but not measured: {report}"))
+}
+
+/// Runs a program with its arguments for another process of this program, and writes its cost as the last line of stderr.
+pub(crate) fn relay(command: &[&str]) -> Result<()> {
+    let (program, arguments) = command.split_first().context("the command is empty")?;
+    let (status, run) = timed(Command::new(program).args(arguments))?;
+    if !status.success() {
+        bail!("{status}");
+    }
+    eprintln!("\n{}", report(&run));
+    Ok(())
+}
+
+fn timed(command: &mut Command) -> Result<(ExitStatus, Run)> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).stderr(errors.try_clone()?);
     let started = Instant::now();
     let child = command.spawn().with_context(|| format!("cannot run {program}"))?;
-    let (status, peak) = wait(child).with_context(|| format!("cannot wait for {program}"))?;
-    let wall = started.elapsed();
-    if !status.success() {
-        let mut text = String::new();
-        errors.rewind()?;
-        errors.read_to_string(&mut text)?;
-        bail!("{program} failed: {status}\n{}", text.trim_end());
-    }
-    Ok(Run { wall, peak })
+    let (status, processor, peak) = wait(child).with_context(|| format!("cannot wait for {program}"))?;
+    Ok((status, Run { wall: started.elapsed(), processor, peak }))
+}
+
+/// Nanoseconds, nanoseconds and bytes.
+fn report(run: &Run) -> String {
+    let processor = run.processor.map_or(0, |time| time.as_nanos());
+    format!("{} {processor} {}", run.wall.as_nanos(), run.peak.unwrap_or(0))
+}
+
+fn read_report(line: &str) -> Option<Run> {
+    let mut numbers = line.split(' ').map(|number| number.parse::<u64>().ok());
+    let (wall, processor, peak) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let known = |number: u64| (number > 0).then_some(number);
+    Some(Run {
+        wall: Duration::from_nanos(wall),
+        processor: known(processor).map(Duration::from_nanos),
+        peak: known(peak),
+    })
+}
+
+fn text(file: &mut File) -> Result<String> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(unix)]
 #[allow(unsafe_code)]
-fn wait(child: Child) -> std::io::Result<(ExitStatus, Option<u64>)> {
+fn wait(child: Child) -> std::io::Result<(ExitStatus, Option<Duration>, Option<u64>)> {
     use std::os::unix::process::ExitStatusExt;
 
     let id = libc::pid_t::try_from(child.id()).map_err(std::io::Error::other)?;
@@ -70,12 +121,17 @@ fn wait(child: Child) -> std::io::Result<(ExitStatus, Option<u64>)> {
     // Linux counts in KiB, macOS in bytes.
     let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     let peak = u64::try_from(usage.ru_maxrss).ok().map(|count| count * unit);
-    Ok((ExitStatus::from_raw(status), peak))
+    let time = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).ok()?;
+        Some(Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec).ok()?))
+    };
+    let processor = time(usage.ru_utime).zip(time(usage.ru_stime)).map(|(user, system)| user + system);
+    Ok((ExitStatus::from_raw(status), processor, peak))
 }
 
 #[cfg(not(unix))]
-fn wait(mut child: Child) -> std::io::Result<(ExitStatus, Option<u64>)> {
-    child.wait().map(|status| (status, None))
+fn wait(mut child: Child) -> std::io::Result<(ExitStatus, Option<Duration>, Option<u64>)> {
+    child.wait().map(|status| (status, None, None))
 }
 
 #[cfg(all(test, unix))]
@@ -84,16 +140,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peak_memory_of_a_run_is_measured() {
-        let small = measure(Command::new("sh").args(["-c", "true"])).unwrap().peak.unwrap();
-        let filled = "x=$(head -c 40000000 /dev/zero | tr '\\0' x); test ${#x} = 40000000";
-        let large = measure(Command::new("sh").args(["-c", filled])).unwrap().peak.unwrap();
-        assert!(large > 40_000_000 && small < large, "{small} {large}");
+    fn the_peak_memory_and_the_processor_time_of_a_run_are_measured() {
+        let run = |script| timed(Command::new("sh").args(["-c", script])).unwrap();
+        let (status, small) = run("exit 3");
+        assert_eq!(status.code(), Some(3));
+        let (_, large) = run("x=$(head -c 40000000 /dev/zero | tr '\\0' x); test ${#x} = 40000000");
+        assert!(large.peak.unwrap() > 40_000_000 && small.peak < large.peak, "{small:?} {large:?}");
+        assert!(large.processor.unwrap() > small.processor.unwrap_or_default() && large.wall > small.wall);
     }
 
     #[test]
-    fn a_failed_run_returns_its_stderr() {
-        let error = measure(Command::new("sh").args(["-c", "echo no such door >&2; exit 3"])).unwrap_err().to_string();
-        assert!(error.contains("no such door") && error.contains('3'), "{error}");
+    fn a_report_is_read_as_it_was_written() {
+        let run = Run { wall: Duration::from_nanos(7), processor: Some(Duration::from_nanos(5)), peak: Some(3) };
+        assert_eq!(read_report(&report(&run)), Some(run));
+        let unknown = Run { processor: None, peak: None, ..run };
+        assert_eq!(read_report(&report(&unknown)), Some(unknown));
+        assert_eq!(read_report("error: no such door"), None);
     }
 }

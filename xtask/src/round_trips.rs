@@ -11,12 +11,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cargo::{Profile, Repository};
 use crate::guests;
-use crate::processes::{Run, measure};
-use crate::round_trips::model::{Model, Trip};
+use crate::processes::{self, Run, measure};
+pub(crate) use crate::round_trips::model::Model;
+use crate::round_trips::model::Trip;
 
 const AIM_MS: f64 = 3.0;
 const SESSION: &str = "20260101_000000_bench0";
@@ -97,14 +98,14 @@ fn row(engine: &str, size: usize, trips: &[Trip], run: &Run) -> String {
 
 /// Milliseconds.
 #[derive(Debug, PartialEq)]
-struct Times {
-    median: f64,
+pub(crate) struct Times {
+    pub(crate) median: f64,
     least: f64,
     p90: f64,
 }
 
 impl Times {
-    fn of(times: impl Iterator<Item = Duration>) -> Self {
+    pub(crate) fn of(times: impl Iterator<Item = Duration>) -> Self {
         let mut times: Vec<Duration> = times.collect();
         times.sort();
         let at = |share: f64| {
@@ -116,25 +117,35 @@ impl Times {
 }
 
 /// A home with a session of so many messages.
-struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
+    engine: String,
     messages: usize,
 }
 
 impl Home {
-    fn with(binary: &Path, engine: &str, messages: usize) -> Result<Self> {
+    pub(crate) fn with(binary: &Path, engine: &str, messages: usize) -> Result<Self> {
+        Self::of(binary, engine, messages, usize::from(messages > 0))
+    }
+
+    /// A home with so many short sessions.
+    pub(crate) fn of_sessions(binary: &Path, sessions: usize) -> Result<Self> {
+        Self::of(binary, "compressor", 4, sessions)
+    }
+
+    fn of(binary: &Path, engine: &str, messages: usize, sessions: usize) -> Result<Self> {
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let home = Self { folder, messages };
+        let home = Self { folder, engine: engine.to_owned(), messages };
         fs::create_dir(home.workspace())?;
         fs::write(home.workspace().join("notes.txt"), "The office closes at five.\n")?;
         home.configure(engine, "http://127.0.0.1:9/v1")?;
-        if messages > 0 {
+        if sessions > 0 {
             let file = home.folder.path().join("session.jsonl");
-            fs::write(&file, session(messages, engine, &home.workspace()))?;
-            measure(home.hermes(binary).args(["sessions", "import"]).arg(&file))?;
+            fs::write(&file, export(sessions, messages, engine, &home.workspace()))?;
+            measure(home.hermes(binary)?.args(["sessions", "import"]).arg(&file))?;
         }
         // Plugins are compiled before the measurement.
-        measure(home.hermes(binary).args(["doctor"])).ok();
+        measure(home.hermes(binary)?.args(["doctor"])).ok();
         Ok(home)
     }
 
@@ -154,8 +165,8 @@ impl Home {
         Ok(fs::write(self.folder.path().join("config.yaml"), config.to_string())?)
     }
 
-    fn hermes(&self, binary: &Path) -> Command {
-        let mut command = Command::new(binary);
+    pub(crate) fn hermes(&self, binary: &Path) -> Result<Command> {
+        let mut command = processes::command(binary)?;
         command.current_dir(self.workspace()).env_clear();
         command.env("HOME", self.folder.path()).env("HERMES_HOME", self.folder.path());
         for kept in ["PATH", "SYSTEMROOT", "TMPDIR"] {
@@ -163,14 +174,13 @@ impl Home {
                 command.env(kept, value);
             }
         }
-        command
+        Ok(command)
     }
 
     /// One turn with all round trips.
-    fn turn(&self, binary: &Path, model: &Model) -> Result<Run> {
-        let config = fs::read_to_string(self.folder.path().join("config.yaml"))?;
-        fs::write(self.folder.path().join("config.yaml"), config.replace("http://127.0.0.1:9/v1", &model.url()))?;
-        let mut command = self.hermes(binary);
+    pub(crate) fn turn(&self, binary: &Path, model: &Model) -> Result<Run> {
+        self.configure(&self.engine, &model.url())?;
+        let mut command = self.hermes(binary)?;
         if self.messages > 0 {
             command.args(["--resume", SESSION, "--imported", "none"]);
         }
@@ -178,30 +188,40 @@ impl Home {
     }
 }
 
-/// An export of a session in which a user and a model talk, with a tool call in every other reply.
-fn session(messages: usize, engine: &str, workspace: &Path) -> String {
+/// An export of sessions in which a user and a model talk, with a tool call in every other reply.
+fn export(sessions: usize, messages: usize, engine: &str, workspace: &Path) -> String {
     let mut lines = vec![json!({"type": "header", "format": "hermes-sessions", "version": 1, "exported_at": 2})];
+    for number in 0..sessions {
+        lines.extend(session(number, messages, engine, workspace));
+    }
+    lines.push(json!({"type": "end", "sessions": sessions, "messages": sessions * messages}));
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn session(number: usize, messages: usize, engine: &str, workspace: &Path) -> Vec<Value> {
     let totals =
         json!({"input": 0, "output": 0, "cache_read": 0, "cache_write": 0, "reasoning": 0, "requests": 0, "cost": 0.0});
-    lines.push(json!({"type": "session", "id": SESSION, "source": "cli", "title": null, "workspace": workspace,
+    let id = if number == 0 { SESSION.to_owned() } else { format!("20260101_000000_bench{number}") };
+    let mut lines = vec![json!({"type": "session", "id": id, "source": "cli", "title": null, "workspace": workspace,
         "engine": engine, "provider": "custom", "model": "bench", "context_length": 100_000_000, "started_at": 1,
-        "updated_at": 2, "totals": totals, "parent": null}));
+        "updated_at": 2, "totals": totals, "parent": null})];
     let message = |id: usize, role: &str, content: String| {
         json!({"type": "message", "id": id, "role": role, "content": content, "sent": null, "reasoning": null,
             "tool_calls": [], "tool_call_id": null, "tool_name": null, "origin": "said", "created_at": 1})
     };
-    for id in 1..=messages {
+    for at in 1..=messages {
+        let id = number * messages + at;
         let words = format!("message {id} about the ferry to berth {} and its cargo of timber, ", id % 31).repeat(3);
-        lines.push(match id % 4 {
+        lines.push(match at % 4 {
             1 => message(id, "user", words),
-            2 if id + 2 <= messages => {
+            2 if at + 2 <= messages => {
                 let mut caller = message(id, "assistant", String::new());
                 let call =
                     json!({"id": format!("call_{id}"), "name": "read_file", "arguments": "{\"path\":\"notes.txt\"}"});
                 caller["tool_calls"] = json!([call]);
                 caller
             }
-            3 if id < messages => {
+            3 if at < messages => {
                 let mut result = message(id, "tool", words);
                 result["tool_call_id"] = format!("call_{}", id - 1).into();
                 result["tool_name"] = "read_file".into();
@@ -210,8 +230,7 @@ fn session(messages: usize, engine: &str, workspace: &Path) -> String {
             _ => message(id, "assistant", words),
         });
     }
-    lines.push(json!({"type": "end", "sessions": 1, "messages": messages}));
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines
 }
 
 #[cfg(test)]
@@ -239,7 +258,7 @@ mod tests {
     #[test]
     fn a_session_has_as_many_messages_as_wanted_and_every_call_its_result() {
         for messages in 1..12 {
-            let text = session(messages, "lossless", Path::new("/tmp"));
+            let text = export(1, messages, "lossless", Path::new("/tmp"));
             let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert_eq!(lines.iter().filter(|line| line["type"] == "message").count(), messages);
             let calls = lines.iter().filter_map(|line| line["tool_calls"][0]["id"].as_str());

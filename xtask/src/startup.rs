@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{Profile, Repository};
 use crate::guests;
-use crate::processes::{Run, measure};
+use crate::processes::{self, Run, measure};
 use crate::responder::Responder;
 
 /// When and how the peer was measured. Its figures are from another day, so no ratio is computed from them.
@@ -78,7 +77,7 @@ impl Contender {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<Run> {
         let (program, first) = self.program.split_first().context("the command is empty")?;
-        let mut command = Command::new(program);
+        let mut command = processes::command(program)?;
         command.args(first).args(arguments).current_dir(self.home.path().join("workspace"));
         command.env_clear().env("HOME", self.home.path()).env("HERMES_HOME", self.home.path());
         for kept in ["PATH", "SYSTEMROOT", "TMPDIR"] {
@@ -188,7 +187,8 @@ mod tests {
 
     #[test]
     fn figures_are_the_median_the_minimum_and_the_maximum() {
-        let run = |ms, mib: u64| Run { wall: Duration::from_millis(ms), peak: Some(mib * 1024 * 1024) };
+        let run =
+            |ms, mib: u64| Run { wall: Duration::from_millis(ms), processor: None, peak: Some(mib * 1024 * 1024) };
         let odd = Figures::of(&[run(30, 5), run(10, 9), run(20, 7)]);
         assert_eq!(odd, Figures { median: 20.0, min: 10.0, max: 30.0, peak: 9.0 });
         assert_eq!(Figures::of(&[run(30, 5), run(10, 9)]).median, 20.0);

@@ -20,11 +20,16 @@ const LATER_TURNS: usize = 5;
 pub(super) struct Side {
     name: String,
     binary: PathBuf,
-    /// The executable and the package's folder of each benchmark.
+    /// The executable and the package's folder of each benchmark; none if only a binary is compared.
     benches: BTreeMap<&'static str, (PathBuf, PathBuf)>,
 }
 
 impl Side {
+    /// A binary that was built before.
+    pub(super) fn of_binary(binary: &Path) -> Self {
+        Self { name: binary.display().to_string(), binary: binary.to_owned(), benches: BTreeMap::new() }
+    }
+
     /// This checkout, including uncommitted changes.
     pub(super) fn here(repository: &Repository) -> Result<Self> {
         print!("{}", guests::build_measured(repository)?);
@@ -58,6 +63,10 @@ impl Side {
         Ok(Self { name: commit, binary, benches: built(cargo())? })
     }
 
+    pub(super) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -65,7 +74,7 @@ impl Side {
     /// Replaces the binary by a copy of it in this folder. How a file was written decides how it lies in the system's cache, and with it
     /// a tenth of a start. Copies are written alike.
     pub(super) fn copy_binary(&mut self, folder: &Path) -> Result<()> {
-        let copy = folder.join(format!("{}-hermes", self.name.replace(' ', "-")));
+        let copy = folder.join(format!("{}-hermes", self.name.replace([' ', '/'], "-")));
         std::fs::copy(&self.binary, &copy).with_context(|| format!("cannot copy {}", self.binary.display()))?;
         self.binary = copy;
         Ok(())
@@ -84,9 +93,12 @@ impl Side {
 
     /// Runs a benchmark once, and returns its figures and its peak memory.
     pub(super) fn bench(&self, bench: &Bench) -> Result<Vec<Measured>> {
+        if self.benches.is_empty() {
+            return Ok(Vec::new());
+        }
         let (executable, package) =
             self.benches.get(bench.name).with_context(|| format!("{} has no benchmark {}", self.name, bench.name))?;
-        let mut command = Command::new(executable);
+        let mut command = processes::command(executable)?;
         command.current_dir(package).args(bench.arguments).arg("--bench");
         let (run, printed) = processes::output(&mut command)?;
         let mut measured = bench.read(&printed);
@@ -137,6 +149,7 @@ fn git(root: &Path) -> Command {
 fn figures(what: &str, run: Run) -> Vec<Measured> {
     let named = |what: String, value| (Figure { group: "start", what }, value);
     let mut measured = vec![named(format!("{what}, ms"), ms(run.wall))];
+    measured.extend(run.processor.map(|time| named(format!("{what}, processor ms"), ms(time))));
     measured.extend(run.peak.map(|peak| named(format!("{what}, peak MiB"), mib(peak))));
     measured
 }

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 /// The time between a reply with a call and the request with its result.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trip {
-    pub(super) to_first_byte: Duration,
+pub(crate) struct Trip {
+    pub(crate) to_first_byte: Duration,
     /// Until the whole request has arrived.
-    pub(super) to_last_byte: Duration,
+    pub(crate) to_last_byte: Duration,
 }
 
 #[derive(Default)]
@@ -27,14 +27,14 @@ struct State {
 }
 
 /// A server that runs until the process ends.
-pub(super) struct Model {
+pub(crate) struct Model {
     port: u16,
     state: Arc<Mutex<State>>,
 }
 
 impl Model {
     /// A model that calls so many times before it answers.
-    pub(super) fn start(trips: usize) -> Result<Self> {
+    pub(crate) fn start(trips: usize) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen on loopback")?;
         let port = listener.local_addr()?.port();
         let state = Arc::new(Mutex::new(State::default()));
@@ -54,7 +54,7 @@ impl Model {
         format!("http://127.0.0.1:{}/v1", self.port)
     }
 
-    pub(super) fn trips(&self) -> Vec<Trip> {
+    pub(crate) fn trips(&self) -> Vec<Trip> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).trips.clone()
     }
 }
