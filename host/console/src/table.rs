@@ -1,7 +1,5 @@
 //! Tables on standard output: columns as wide as their widest cell, counted in columns of the terminal.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Row};
-
 use crate::console::{Console, Tone};
 use crate::text;
 
@@ -14,32 +12,41 @@ pub enum Align {
     Right,
 }
 
+/// Spaces between two columns.
+const GAP: usize = 2;
+
+/// Most lines of a last cell.
+const MOST_LINES: usize = 4;
+/// Columns before a row's continuation that has no room below its last cell.
+const INDENT: usize = 4;
+
 /// Rows of plain text. A cell is coloured only after the widths are known.
 pub struct Table {
-    layout: comfy_table::Table,
     columns: &'static [Align],
-    tones: Vec<Vec<Tone>>,
+    rows: Vec<Vec<Cell>>,
+}
+
+struct Cell {
+    tone: Tone,
+    /// Without spaces at its end.
+    text: String,
+    /// In columns of the terminal.
+    width: usize,
 }
 
 impl Table {
     /// A table with these columns. The columns that follow are aligned on the left.
     pub fn new(columns: &'static [Align]) -> Self {
-        let mut layout = comfy_table::Table::new();
-        layout.set_content_arrangement(ContentArrangement::Disabled).load_style(comfy_table::presets::NOTHING);
-        Self { layout, columns, tones: Vec::new() }
+        Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row. The texts must be single lines.
     pub fn row<const N: usize>(&mut self, cells: [(Tone, String); N]) {
-        let (tones, texts): (Vec<Tone>, Vec<String>) = cells.into_iter().unzip();
-        let cells = texts.into_iter().enumerate().map(|(at, text)| {
-            Cell::new(text).set_alignment(match self.columns.get(at) {
-                Some(Align::Right) => CellAlignment::Right,
-                _ => CellAlignment::Left,
-            })
+        let cells = cells.map(|(tone, mut text)| {
+            text.truncate(text.trim_end().len());
+            Cell { tone, width: text::columns(&text), text }
         });
-        self.layout.add_row(Row::from(cells.collect::<Vec<_>>()));
-        self.tones.push(tones);
+        self.rows.push(cells.into());
     }
 
     /// Adds a header row.
@@ -53,14 +60,56 @@ impl Table {
         self.lines_within(console, console.columns())
     }
 
-    fn lines_within(mut self, console: Console, columns: Option<usize>) -> Vec<String> {
-        for column in self.layout.column_iter_mut() {
-            column.set_padding((0, 2));
+    fn lines_within(self, console: Console, columns: Option<usize>) -> Vec<String> {
+        let mut widths: Vec<usize> = Vec::new();
+        for row in &self.rows {
+            widths.resize(widths.len().max(row.len()), 0);
+            widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.width));
         }
-        let texts: Vec<Vec<String>> =
-            self.layout.row_iter().map(|row| row.cell_iter().map(Cell::content).collect()).collect();
-        let rows = self.layout.lines().zip(texts).zip(&self.tones);
-        rows.map(|((line, texts), tones)| fitted(line.trim_end(), &texts, tones, console, columns)).collect()
+        self.rows.iter().map(|row| self.line(row, &widths, console, columns)).collect()
+    }
+
+    /// A row within the columns of the terminal. The last cell is cut after some lines, with a sign.
+    fn line(&self, row: &[Cell], widths: &[usize], console: Console, columns: Option<usize>) -> String {
+        let Some((last, others)) = row.split_last() else { return "\n".to_owned() };
+        let (mut before, mut used) = (Line::default(), 0);
+        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let padding = width - cell.width;
+            let is_right = self.columns.get(at) == Some(&Align::Right);
+            before.space(used + if is_right { padding } else { 0 });
+            if at < others.len() {
+                before.text(cell, console);
+            }
+            used = GAP + if is_right { 0 } else { padding };
+        }
+        if last.text.is_empty() {
+            before.space = 0;
+        }
+        let width = before.width + before.space + last.width;
+        let Some(columns) = columns.filter(|columns| width >= *columns) else {
+            before.text(last, console);
+            return format!("{}\n", before.painted);
+        };
+        let has_room = before.width + before.space + text::NARROWEST < columns;
+        let indent = if has_room { before.width + before.space } else { INDENT.min(columns / 2) };
+        let mut parts = text::wrapped(&last.text, Some(columns.saturating_sub(indent + 1).max(1)));
+        if parts.len() > MOST_LINES {
+            parts.truncate(MOST_LINES);
+            if let Some(part) = parts.last_mut() {
+                part.pop();
+                part.pop();
+                part.push('…');
+            }
+        }
+        let mut parts = parts.iter().map(|part| console.paint(last.tone, part));
+        let mut fitted = match has_room {
+            true => {
+                format!("{}{:space$}{}\n", before.painted, "", parts.next().unwrap_or_default(), space = before.space)
+            }
+            false => text::hanging(&before.plain, indent, Some(columns)).join("\n") + "\n",
+        };
+        parts.for_each(|part| fitted.push_str(&format!("{:indent$}{part}\n", "")));
+        fitted
     }
 
     /// The whole table.
@@ -69,52 +118,33 @@ impl Table {
     }
 }
 
-/// Most lines of a last cell.
-const MOST_LINES: usize = 4;
-/// Columns before a row's continuation that has no room below its last cell.
-const INDENT: usize = 4;
-
-/// A row within the columns of the terminal. The last cell is cut after some lines, with a sign.
-fn fitted(line: &str, texts: &[String], tones: &[Tone], console: Console, columns: Option<usize>) -> String {
-    let last = texts.last().map_or("", |text| text.trim_end());
-    let is_too_long = |columns: &usize| text::columns(line) >= *columns;
-    let (Some(columns), Some(at)) = (columns.filter(is_too_long), line.rfind(last)) else {
-        return format!("{}\n", painted(line, texts, tones, console));
-    };
-    let before = &line[..at];
-    let has_room = text::columns(before) + text::NARROWEST < columns;
-    let indent = if has_room { text::columns(before) } else { INDENT.min(columns / 2) };
-    let mut parts = text::wrapped(last, Some(columns.saturating_sub(indent + 1).max(1)));
-    if parts.len() > MOST_LINES {
-        parts.truncate(MOST_LINES);
-        if let Some(part) = parts.last_mut() {
-            part.pop();
-            part.pop();
-            part.push('…');
-        }
-    }
-    let tone = texts.len().checked_sub(1).and_then(|at| tones.get(at)).copied().unwrap_or(Tone::Plain);
-    let mut parts = parts.iter().map(|part| console.paint(tone, part));
-    let mut fitted = match has_room {
-        true => format!("{}{}\n", painted(before, texts, tones, console), parts.next().unwrap_or_default()),
-        false => text::hanging(before.trim_end(), indent, Some(columns)).join("\n") + "\n",
-    };
-    parts.for_each(|part| fitted.push_str(&format!("{:indent$}{part}\n", "")));
-    fitted
+/// The cells of a row so far.
+#[derive(Default)]
+struct Line {
+    plain: String,
+    painted: String,
+    /// Columns of the texts.
+    width: usize,
+    /// Spaces before the next text.
+    space: usize,
 }
 
-/// Colours the cells of a line, from left to right. Before a cell are only spaces, so the first match is the cell.
-fn painted(line: &str, texts: &[String], tones: &[Tone], console: Console) -> String {
-    let mut painted = String::new();
-    let mut rest = line;
-    for (text, tone) in texts.iter().zip(tones).filter(|(text, _)| !text.trim().is_empty()) {
-        let text = text.trim_end();
-        let Some((before, after)) = rest.split_once(text) else { continue };
-        painted.push_str(before);
-        painted.push_str(&console.paint(*tone, text));
-        rest = after;
+impl Line {
+    fn space(&mut self, count: usize) {
+        self.space += count;
     }
-    painted + rest
+
+    fn text(&mut self, cell: &Cell, console: Console) {
+        if cell.text.is_empty() {
+            return;
+        }
+        let space = std::mem::take(&mut self.space);
+        for (line, text) in [(&mut self.plain, &cell.text), (&mut self.painted, &console.paint(cell.tone, &cell.text))] {
+            line.extend(std::iter::repeat_n(' ', space));
+            line.push_str(text);
+        }
+        self.width += space + cell.width;
+    }
 }
 
 #[cfg(test)]
@@ -135,11 +165,7 @@ mod tests {
     #[test]
     fn colours_do_not_move_columns() {
         let plain = |text: &str| (Tone::Plain, text.to_owned());
-        let line = "1  1  11";
-        let texts = ["1", "1", "11"].map(str::to_owned);
         let console = Console::coloured();
-        let painted = painted(line, &texts, &[Tone::Plain, Tone::Good, Tone::Plain], console);
-        assert_eq!(painted, "1  \u{1b}[32m1\u{1b}[0m  11");
         let mut table = Table::new(&[]);
         table.row([(Tone::Bad, "x".to_owned()), plain("y")]);
         table.row([plain("xxx"), plain("y")]);
