@@ -19,16 +19,17 @@ mod home;
 mod learned;
 mod logins;
 pub mod operations;
-mod plugins;
+pub mod plugins;
 mod probe;
 pub mod process;
 mod providers;
 mod reporter;
+pub mod servers;
 mod setup;
 pub mod skills;
 mod undelivered;
 
-pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
+pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime, skill_reader};
 pub use desk::{
     Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Stored,
     Tenant, recovered_undos,
@@ -39,7 +40,6 @@ pub use error::{AppError, PrefillFlaw};
 pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
 pub use hermes_conversation::SessionId;
 pub use hermes_diagnostic::{counted, grouped};
-pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
 pub use hermes_store::{Exported, Hit, Imported, Layout, SearchQuery, SessionSummary, Trust, UsageRow};
 pub use home::Home;
 pub use logins::KnownLogin;
@@ -48,6 +48,7 @@ pub use probe::{Probe, probe_memory};
 pub use process::Compiler;
 pub use providers::Listing;
 pub use reporter::{Quiet, Reporter};
+pub use servers::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
 pub use setup::{ModelChoice, Setup};
 pub use undelivered::{Turns, Undelivered};
 

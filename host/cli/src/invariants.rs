@@ -1,8 +1,8 @@
 //! Invariants for text of strangers on the screen. The tests of this crate and the targets in `fuzz/` call the same
 //! functions, which panic if an invariant is broken.
 
+use hermes_app::plugins::{LimitSet, Permissions};
 use hermes_conversation::characters::{is_reordering, is_tag};
-use hermes_plugin_host::{LimitSet, Permissions};
 
 use crate::console::Console;
 use crate::plugins::consent::screen::{ConsentScreen, Titles};

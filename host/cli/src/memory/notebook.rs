@@ -2,9 +2,9 @@
 //! again.
 
 use hermes_app::ModelChoice;
+use hermes_app::plugins::Selection;
 use hermes_capabilities::documents::{Document, Documents, DocumentsError, Written};
 use hermes_notes::{Change, Notes, Operation, Pending, Refusal, Target, entry_id, thousands};
-use hermes_plugin_host::Selection;
 use serde_json::Value;
 
 use crate::failure::{Failure, Kind};

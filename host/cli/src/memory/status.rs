@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use hermes_agent::OpenBreaker;
+use hermes_app::plugins::{Catalog, Record, Selection, Suspension};
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_diagnostic::counted;
 use hermes_notes::{Notes, Target, usage};
-use hermes_plugin_host::record::{Record, Suspension};
-use hermes_plugin_host::{Catalog, Selection};
 use hermes_store::{QueuedTurn, Store};
 use serde_json::{Value, json};
 
