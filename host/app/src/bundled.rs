@@ -15,6 +15,11 @@ pub fn runtime(code: CodeFolder, compiler: Compiler) -> Runtime {
     Runtime::with(code, compiler).with_precompiled(PRECOMPILED)
 }
 
+/// The bundled component that reads the skills of a plugin without code.
+pub fn skill_reader() -> Option<&'static [u8]> {
+    hermes_plugin_host::skill_reader(BUNDLED)
+}
+
 /// Text files by folder and path: the templates, the sources of the SDK, the contract.
 pub const SCAFFOLD: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
 

@@ -21,12 +21,13 @@ mod logins;
 pub mod memory;
 mod offer;
 pub mod operations;
-mod plugins;
+pub mod plugins;
 mod probe;
 pub mod process;
 mod providers;
 mod reporter;
 pub mod sessions;
+pub mod servers;
 mod setup;
 pub mod skills;
 mod store;
@@ -34,7 +35,7 @@ mod undelivered;
 pub mod undo;
 pub mod workspace;
 
-pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime};
+pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime, skill_reader};
 pub use desk::{
     Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Tenant,
     recovered_undos,
@@ -45,7 +46,6 @@ pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
 pub use hermes_conversation::SessionId;
 use hermes_diagnostic::Code;
 pub use hermes_diagnostic::{counted, grouped};
-pub use hermes_mcp::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
 pub use home::Home;
 pub use logins::KnownLogin;
 pub use offer::HermesOffer;
@@ -54,6 +54,7 @@ pub use probe::{Probe, probe_memory};
 pub use process::Compiler;
 pub use providers::Listing;
 pub use reporter::{Quiet, Reporter};
+pub use servers::{Endpoint, Program, ServerDefinition, ToolChoice, WebAddress};
 pub use setup::{ModelChoice, Setup};
 pub use store::is_own_database;
 pub use undelivered::{Turns, Undelivered};

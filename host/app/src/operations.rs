@@ -15,22 +15,29 @@ mod variables;
 
 use std::path::Path;
 
-use hermes_install::InstallError;
 use hermes_plugin_host::{LimitSet, Manifest, Permissions, Pin, PluginOrigin, RequiredVariable};
 use hermes_runtime::Tool;
 
+pub use hermes_install::{
+    Finding as InstalledFinding, InstallError, Prepared, Source, State as InstalledState, Wanted,
+};
+
 pub use adoption::{Adoption, adopt};
-pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, grant, revoke};
+pub use grants::{GrantReport, GrantRequest, PermissionsRequest, RevokeReport, check_drafts, grant, granted, revoke};
 pub use handover::{ConfigLine, Handover, Leftovers};
 pub(crate) use installation::Downloads;
-pub use installation::{InstallReport, InstallRequest, PinnedPlugins, install, install_pinned, pinned_plugins};
+pub use installation::{
+    InstallReport, InstallRequest, PinnedPlugins, finish_interrupted, install, install_pinned, pinned_plugins,
+    source_of,
+};
 pub use model::{ChosenModel, ModelPlace, set_model};
 pub use publication::push_image;
 pub use removal::{RemovalReport, remove};
 pub use skills::{
-    SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, update_skill,
+    SkillConsent, SkillOffer, SkillReport, fetch_skills, install_skill, installed_skills, remove_skill, skills,
+    update_skill,
 };
-pub use update::{RolledBack, installed_names, prepare_update, roll_back, update};
+pub use update::{RolledBack, compare_installed, installed_names, prepare_update, roll_back, update};
 pub use variables::{forget_variable, keep_variables};
 
 /// Permissions and limits of a plugin.

@@ -3,8 +3,16 @@
 use hermes_config::{Environment, most_similar};
 use hermes_diagnostic::{Action, Fix};
 use hermes_plugin_host::record::Failure;
-use hermes_plugin_host::{Catalog, Manifest, RequiredVariable, Selection};
-use hermes_runtime::{CodeFolder, Compiler, Runtime};
+use hermes_runtime::{CodeFolder, Compiler};
+
+pub use hermes_install::codes::UNKNOWN;
+pub use hermes_plugin_host::record::{Record, Returned, Suspension};
+pub use hermes_plugin_host::rehearsal::Shown;
+pub use hermes_plugin_host::{
+    Catalog, Code, Digest, Found, GrantStatus, Limit, LimitSet, Manifest, Origin, Permissions, Pin, PluginOrigin,
+    PluginsError, RequiredVariable, Right, Selection, Trial, Variables,
+};
+pub use hermes_runtime::{Effect, LIMITS, Runtime, Tier, Tool};
 
 use crate::{AppError, Home};
 
@@ -84,6 +92,34 @@ pub fn unset_variables<'a>(
     environment: &'a Environment,
 ) -> impl Iterator<Item = &'a RequiredVariable> {
     manifest.requires_env.iter().filter(|wanted| environment.var(wanted.name.as_str()).is_none())
+}
+
+/// The draft interfaces of the contract that a component uses: later versions of Hermes may change or remove them. A component that
+/// does not fit this host has none; that is reported when it is loaded.
+pub fn drafts(manifest: &Manifest, component: &[u8]) -> Vec<String> {
+    hermes_runtime::draft_interfaces(component, manifest.later_versions()).unwrap_or_default()
+}
+
+/// The draft interfaces that a plugin uses as it runs: a native library uses none.
+pub fn drafts_of(found: &Found) -> Vec<String> {
+    match found.code() {
+        Ok(Code::Component(component)) => drafts(&found.manifest, &component),
+        _ => Vec::new(),
+    }
+}
+
+/// Tries a plugin out, as a session would start it. The code of a plugin without a grant does not run.
+///
+/// # Errors
+///
+/// When a session could not use the plugin either.
+pub async fn try_out(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    selection: &Selection,
+    found: &Found,
+) -> Result<Trial, PluginsError> {
+    hermes_plugin_host::try_out(runtime, catalog, selection, found).await
 }
 
 /// A failed call of a plugin in one line.

@@ -7,7 +7,9 @@ mod marks;
 mod review;
 mod sources;
 
-pub use hermes_install::skills::{SkillFile, SkillHeader};
+pub use hermes_install::skills::{
+    Change, Declared, FetchedSkills, FileChange, FoundSkill, OfferedSkill, SkillFile, SkillHeader, SkillInstaller,
+};
 pub(crate) use loaded::guard;
 pub use review::{Review, Suspicion, review};
 pub use sources::{Hit, SearchReport, search};

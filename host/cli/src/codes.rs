@@ -1,11 +1,13 @@
 //! The page on errors has every code of the program. The laboratory checks its own rows.
 
-use crate::failure::{self, Kind};
+use hermes_diagnostic::general;
+
+use crate::failure::Kind;
 
 #[test]
 fn the_page_on_errors_has_one_row_for_each_code() {
     let page = include_str!("../../../docs/use/errors.md");
-    let own = [failure::codes::ALL, hermes_conformance::codes::ALL, hermes_peer::codes::ALL].concat();
+    let own = [general::ALL, hermes_conformance::codes::ALL, hermes_peer::codes::ALL].concat();
     let mut rows: Vec<String> = hermes_app::CODES
         .concat()
         .into_iter()

@@ -1,7 +1,7 @@
 //! Invariants for text of strangers on the screen. The tests of this crate and the targets in `fuzz/` call the same
 //! functions, which panic if an invariant is broken.
 
-use hermes_plugin_host::{LimitSet, Permissions};
+use hermes_app::plugins::{LimitSet, Permissions};
 use hermes_protocol::characters::{is_reordering, is_tag};
 
 use crate::console::Console;

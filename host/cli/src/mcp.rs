@@ -4,26 +4,21 @@
 mod login;
 mod serve;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use clap::{Args, Subcommand};
 use hermes_agent::weight;
+use hermes_app::servers::{
+    self, Cause, Confinement, Endpoint, ListedTool, Listing, McpError, ServerDefinition, Tried, is_server_name,
+    login_name, tool_name,
+};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::settings::McpServerSection;
 use hermes_config::{Edit, named_folders};
 use hermes_diagnostic::Diagnose as _;
-use hermes_mcp::{
-    Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Said, Sampled, Sampling, ServerDefinition,
-    is_server_name, login_name, tool_name, try_once,
-};
-use hermes_models::Logins;
 use login::{McpLoginArguments, McpLogoutArguments};
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
@@ -136,68 +131,20 @@ pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> 
     }
 }
 
-/// Without a session, nobody needs what a server tells.
-struct Alone {
-    folder: PathBuf,
-    server: String,
-    logins: Logins,
-}
-
-#[async_trait]
-impl Front for Alone {
-    async fn ask(&self, _: String, _: Vec<String>, _: bool) -> Option<String> {
-        None
-    }
-
-    fn is_attended(&self) -> bool {
-        false
-    }
-
-    fn notice(&self, _: String) {}
-
-    async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
-        let token = self.logins.token_for(&login_name(&self.server), url, refused).await;
-        token.map_err(|error| error.to_string())
-    }
-
-    async fn sample(&self, _: Sampling) -> Result<Sampled, String> {
-        Err("there is no session".to_owned())
-    }
-
-    fn progress(&self, _: &str) {}
-
-    fn log(&self, _: bool, text: &str) {
-        tracing::debug!("{text}");
-    }
-
-    fn roots(&self) -> Vec<PathBuf> {
-        vec![self.folder.clone()]
-    }
-}
-
 /// Tries a server. If it fails, the user sees the last lines that its program wrote, and where all of them are.
 async fn tried(setup: &Setup, definition: ServerDefinition, console: Console) -> Result<Listing, McpError> {
-    /// The most lines.
-    const SHOWN: usize = 10;
-    let folder = std::env::current_dir().unwrap_or_default();
     let name = definition.name.clone();
-    let alone = Alone { folder, server: name.clone(), logins: setup.logins.clone() };
-    let said = Said::default();
-    let tried = try_once(definition, Arc::new(alone), &said).await;
-    if tried.is_err() {
-        let lines = said.last_lines(SHOWN);
-        // One line is the reason itself.
-        if lines.len() > 1 {
-            console.note(&format!("the last lines of `{name}`:"));
-            lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
-        }
-        match KeptListings::in_home(setup.home.path()).write_words(&name, &said) {
-            Ok(Some(file)) => console.note(&format!("all that it wrote: {}", file.display())),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(server = name, %error, "what it wrote cannot be kept"),
-        }
+    let Tried { listing, last_lines, written } =
+        servers::try_server(setup, definition, std::env::current_dir().unwrap_or_default()).await;
+    // One line is the reason itself.
+    if last_lines.len() > 1 {
+        console.note(&format!("the last lines of `{name}`:"));
+        last_lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
     }
-    tried
+    if let Some(file) = written {
+        console.note(&format!("all that it wrote: {}", file.display()));
+    }
+    listing
 }
 
 /// The failure of a test, without the advice to test it.
@@ -211,13 +158,6 @@ fn not_usable(name: &str, error: &McpError) -> Failure {
         failure.fix.strip_prefix(&format!("{test}, or ")).map(|other| format!(", or {other}")).unwrap_or_default();
     let fix = format!("correct what its words name, or `mcp_servers.{name}` in config.yaml, and test it again{other}");
     Failure { fix, ..failure }
-}
-
-/// Keeps a list that was just verified, for sessions that cannot wait for the server.
-fn keep(setup: &Setup, definition: &ServerDefinition, listing: &Listing) {
-    if let Err(error) = KeptListings::in_home(setup.home.path()).write(definition, listing) {
-        tracing::warn!(server = definition.name, %error, "its list of tools cannot be kept");
-    }
 }
 
 fn definition(setup: &Setup, name: &str, section: &McpServerSection) -> Result<ServerDefinition, Failure> {
@@ -277,7 +217,7 @@ async fn add(setup: &Setup, arguments: &AddArguments, console: Console) -> Resul
     setup.own()?;
     edit.save()?;
     if let Some(listing) = &listing {
-        keep(setup, &definition, listing);
+        servers::keep_listing(setup, &definition, listing);
     }
     if wants_login {
         console.note(&format!("added `{name}`; it wants a login: run `hermes mcp login {name}`"));
@@ -351,12 +291,11 @@ fn confined(definition: &ServerDefinition) -> Option<&Confinement> {
 }
 
 async fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let kept = KeptListings::in_home(setup.home.path());
     let mut rows = Vec::new();
     for (name, section) in &setup.config.settings().mcp_servers {
         let Some(section) = section else { continue };
         let definition = definition(setup, name, section)?;
-        let tools = kept.read(&definition).map(|listing| {
+        let tools = servers::kept_listing(setup, &definition).map(|listing| {
             let names = listing.tools.iter().map(|tool| tool.name.clone()).filter(|tool| definition.tools.has(tool));
             (weight(&definition, &listing), names.collect::<Vec<_>>(), listing.instructions)
         });
@@ -458,9 +397,9 @@ async fn test(setup: &Setup, name: &str, json: bool, console: Console) -> Result
     let begun = Instant::now();
     let listing = tried(setup, definition.clone(), console).await.map_err(|error| not_usable(name, &error))?;
     let elapsed = begun.elapsed();
-    keep(setup, &definition, &listing);
+    servers::keep_listing(setup, &definition, &listing);
     if json {
-        let tool = |tool: &hermes_mcp::ListedTool| {
+        let tool = |tool: &ListedTool| {
             json!({
                 "name": tool.name,
                 "tool": tool_name(name, &tool.name),
@@ -512,7 +451,7 @@ fn remove(setup: &Setup, name: &str, console: Console) -> Result<ExitCode, Failu
     };
     edit.save()?;
     if is_server_name(name)
-        && let Err(error) = KeptListings::in_home(setup.home.path()).forget(name)
+        && let Err(error) = servers::forget_listing(setup, name)
     {
         console.warning(&format!("its list of tools cannot be removed: {error}"));
     }

@@ -9,9 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use hermes_app::operations::{self, SkillReport};
-use hermes_install::Source;
-use hermes_install::skills::{FetchedSkills, OfferedSkill};
-use hermes_plugin_host::Digest;
+use hermes_app::plugins::Digest;
+use hermes_app::skills::{FetchedSkills, OfferedSkill};
 
 use self::consent::Terminal as Consent;
 use crate::console::{Console, print};
@@ -130,7 +129,7 @@ async fn install(setup: &Setup, arguments: &InstallArguments, console: Console) 
     setup.own()?;
     let consent = Consent { console, yes: arguments.yes };
     consent.can_settle(!arguments.accept.is_empty(), "installed")?;
-    let source = Source::parse(&arguments.source, &std::env::current_dir()?)?;
+    let source = operations::source_of(&arguments.source, &std::env::current_dir()?)?;
     let reporter = Terminal::new(console);
     let fetched = operations::fetch_skills(&source, arguments.insecure, setup, &reporter).await?;
     drop(reporter);

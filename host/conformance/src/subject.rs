@@ -103,6 +103,14 @@ impl Subject {
         Self::of(path, manifest, &folder)
     }
 
+    /// The bytes of the component; none for a native library.
+    pub fn component(&self) -> Option<&[u8]> {
+        match &self.code {
+            Code::Component(bytes) => Some(bytes),
+            Code::Native(_) => None,
+        }
+    }
+
     fn of(path: PathBuf, manifest: Option<(Manifest, String)>, folder: &Path) -> Result<Self, ConformanceError> {
         let component = fs::read(&path).map_err(|source| read_error(&path, source))?;
         let (manifest, text) = match manifest {

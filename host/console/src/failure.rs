@@ -10,9 +10,7 @@ use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
 use hermes_app::sessions::StoreError;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
-use hermes_install::InstallError;
 use hermes_models::{LoginError, ModelError, ResolveError};
-use hermes_plugin_host::PluginsError;
 use hermes_protocol::{CommandError, Problem, one_line};
 
 use crate::wording;
@@ -69,7 +67,8 @@ pub struct Failure {
 impl Failure {
     /// A failure with the code of its kind.
     pub fn new(kind: Kind, what: impl Into<String>, why: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { kind, code: Code::from(kind).name().into(), what: what.into(), why: why.into(), fix: fix.into() }
+        let code = Code::from(Category::from(kind)).name().into();
+        Self { kind, code, what: what.into(), why: why.into(), fix: fix.into() }
     }
 
     /// A failure whose remedy names commands instead of actions.
@@ -112,38 +111,21 @@ impl From<Category> for Kind {
     }
 }
 
-impl From<Kind> for Code {
+impl From<Kind> for Category {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::ReaderGone => codes::READER_GONE,
-            Kind::General => codes::GENERAL,
-            Kind::Usage => codes::USAGE,
-            Kind::Configuration => codes::CONFIGURATION,
-            Kind::Model => codes::MODEL,
-            Kind::Plugin => codes::PLUGIN,
-            Kind::Store => codes::STORE,
-            Kind::InUse => codes::IN_USE,
-            Kind::Budget => codes::BUDGET,
-            Kind::Cut => codes::CUT,
-            Kind::Interrupted => codes::INTERRUPTED,
+            Kind::ReaderGone => Self::ReaderGone,
+            Kind::General => Self::General,
+            Kind::Usage => Self::Usage,
+            Kind::Configuration => Self::Configuration,
+            Kind::Model => Self::Model,
+            Kind::Plugin => Self::Plugin,
+            Kind::Store => Self::Store,
+            Kind::InUse => Self::InUse,
+            Kind::Budget => Self::Budget,
+            Kind::Cut => Self::Cut,
+            Kind::Interrupted => Self::Interrupted,
         }
-    }
-}
-
-hermes_diagnostic::codes! {
-    /// The codes of failures of the command line itself.
-    pub mod codes {
-        READER_GONE = "cli.reader-gone", Category::ReaderGone, "the reader of standard output closed it";
-        GENERAL = "cli.general", Category::General, "any other failure of a command";
-        USAGE = "cli.usage", Category::Usage, "the command line is invalid";
-        CONFIGURATION = "cli.configuration", Category::Configuration, "a setting or file of the user cannot be used";
-        MODEL = "cli.model", Category::Model, "the model cannot be used";
-        PLUGIN = "cli.plugin", Category::Plugin, "a command on a plugin failed";
-        STORE = "cli.store", Category::Store, "a command on stored sessions failed";
-        IN_USE = "cli.in-use", Category::InUse, "another process is working on the session";
-        BUDGET = "cli.budget", Category::Budget, "the turn used up its requests to the model";
-        CUT = "cli.cut", Category::Cut, "the reply reached the model's output limit, so the answer is not whole";
-        INTERRUPTED = "cli.interrupted", Category::Interrupted, "the user pressed ctrl-c";
     }
 }
 
@@ -165,17 +147,7 @@ macro_rules! diagnosed {
     };
 }
 
-diagnosed!(
-    AppError,
-    StoreError,
-    ModelError,
-    LoginError,
-    ResolveError,
-    PluginsError,
-    InstallError,
-    AgentError,
-    KeptError
-);
+diagnosed!(AppError, StoreError, ModelError, LoginError, ResolveError, AgentError, KeptError);
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
@@ -213,13 +185,18 @@ mod tests {
 
     #[test]
     fn a_remedy_names_commands_and_options_of_the_program() {
-        let in_use =
-            Diagnostic::new(codes::IN_USE, "the session cannot be opened", "it is open", Action::BranchSession);
+        let in_use = Diagnostic::new(
+            Category::InUse.into(),
+            "the session cannot be opened",
+            "it is open",
+            Action::BranchSession,
+        );
         let failure = Failure::from(in_use);
         assert_eq!((failure.kind, failure.code.as_ref()), (Kind::InUse, "cli.in-use"));
         assert_eq!(failure.fix, "continue in a copy with `--branch`");
         let fix = Fix::words("choose compressor (context.engine)").or(Action::InstallPlugin);
-        let missing = Failure::from(Diagnostic::new(codes::PLUGIN, "no engine", "there is no engine `nope`", fix));
+        let missing =
+            Failure::from(Diagnostic::new(Category::Plugin.into(), "no engine", "there is no engine `nope`", fix));
         assert_eq!(
             missing.fix,
             "choose compressor (context.engine), or install one with `hermes plugins install SOURCE`"

@@ -25,6 +25,7 @@ mod code;
 mod figures;
 mod fix;
 mod gaps;
+pub mod general;
 mod json;
 mod notice;
 

@@ -17,8 +17,9 @@ use crate::command::{self, LabCommand};
 #[derive(Debug, Parser)]
 #[command(name = "hermes lab", bin_name = "hermes lab", disable_help_subcommand = true)]
 struct Arguments {
+    // The last option of every command.
     /// Log more on standard error; repeat for more detail
-    #[arg(short, long, action = ArgAction::Count, global = true)]
+    #[arg(short, long, action = ArgAction::Count, global = true, display_order = 100)]
     verbose: u8,
 
     #[command(subcommand)]

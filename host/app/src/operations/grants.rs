@@ -1,11 +1,12 @@
 //! Grants and revocations of permissions.
 
-use hermes_install::{Granting, Installer, only};
-use hermes_plugin_host::{LimitSet, Permissions};
+use hermes_install::{Granting, InstallError, Installer, only};
+use hermes_plugin_host::{Entry, LimitSet, Manifest, Permissions};
 
 use super::handover::{Decided, Ownership};
 use super::installation::preview;
 use super::{Consent, Granted, Handover, Offer, Purpose};
+use crate::plugins::drafts;
 use crate::{AppError, ModelChoice, Reporter, Setup};
 
 /// What to grant.
@@ -142,4 +143,29 @@ pub fn revoke(name: &str, permissions: &[String], setup: &Setup) -> Result<Revok
         Some(_) if permissions.iter().all(|permission| permission == "native") => RevokeReport::NotNative,
         Some(left) => RevokeReport::Left(Box::new(left)),
     })
+}
+
+/// Refuses a component with draft interfaces of the contract, unless the user allows them.
+///
+/// # Errors
+///
+/// When it has some, and they are not allowed.
+pub fn check_drafts(manifest: &Manifest, component: &[u8], allowed: bool) -> Result<(), AppError> {
+    let drafts = drafts(manifest, component);
+    if allowed || drafts.is_empty() {
+        return Ok(());
+    }
+    let (name, version) = (manifest.name.clone(), manifest.version.to_string());
+    Err(InstallError::Drafts { name, version, drafts }.into())
+}
+
+/// What the user granted an installed plugin; none if it is not installed, or has no grant.
+///
+/// # Errors
+///
+/// When the lock cannot be read.
+pub fn granted(name: &str, setup: &Setup) -> Result<Option<Granted>, AppError> {
+    let mut lock = setup.installer().lock()?;
+    let entry = lock.plugins.remove(name).filter(Entry::is_ours);
+    Ok(entry.and_then(|entry| Some((entry.pin.granted?, entry.pin.limits))))
 }

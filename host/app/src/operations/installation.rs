@@ -1,5 +1,7 @@
 //! Installation of plugins from a source or from `plugins.lock`.
 
+use std::path::Path;
+
 use hermes_install::{Candidate, InstallError, Installer, Prepared, Progress, Source, State, Wanted};
 use hermes_plugin_host::rehearsal::Shown;
 use hermes_plugin_host::{Entry, LimitSet, Permissions, Pin, RequiredVariable};
@@ -331,6 +333,25 @@ pub async fn install_pinned<C: Consent>(
     preview.settle(&prepared.candidate(), (&granted, &limits), setup, reporter).await?;
     let (_, handover) = commit(&installer, &mut prepared, (granted, limits), decided, setup).await?;
     Ok(Some(handover))
+}
+
+/// Finishes a change of an installed plugin that was interrupted, before another one begins.
+///
+/// # Errors
+///
+/// When it cannot be finished.
+pub fn finish_interrupted(setup: &Setup) -> Result<(), AppError> {
+    setup.installer().recover(&|_| ())?;
+    Ok(())
+}
+
+/// Reads the text of a source. A relative folder lies in `folder`.
+///
+/// # Errors
+///
+/// When the text names no source.
+pub fn source_of(text: &str, folder: &Path) -> Result<Source, AppError> {
+    Ok(Source::parse(text, folder)?)
 }
 
 /// Forwards the progress of downloads to a reporter.

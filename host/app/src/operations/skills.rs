@@ -1,6 +1,6 @@
 //! Installs, updates and removes skills. The scan and the user's consent come before every change.
 
-use hermes_install::skills::{FetchedSkills, FileChange, StagedSkill};
+use hermes_install::skills::{FetchedSkills, FileChange, FoundSkill, StagedSkill};
 use hermes_install::{InstallError, Source};
 use hermes_plugin_host::Digest;
 
@@ -101,6 +101,19 @@ pub fn install_skill<C: SkillConsent>(
     let argument = if staged.entry.path.is_empty() { staged.name() } else { &staged.entry.path };
     let command = ["hermes", "skills", "install", &staged.entry.source, argument].map(str::to_owned).to_vec();
     settle(&mut staged, accepted, command, setup, consent)
+}
+
+/// All skills of the user with their state. An interrupted change of a skill is finished first, if `recovers`.
+///
+/// # Errors
+///
+/// When the folder of skills or their lock cannot be read.
+pub fn skills(setup: &Setup, recovers: bool) -> Result<Vec<FoundSkill>, AppError> {
+    let installer = setup.skill_installer();
+    if recovers {
+        installer.recover(&|_| ())?;
+    }
+    Ok(installer.inventory()?)
 }
 
 /// The names of the skills that Hermes installed, or this one if it is among them.

@@ -1,7 +1,7 @@
 //! Updates from the source of an installed plugin, and rollbacks to its kept version.
 
-use hermes_install::{Prepared, Source, Wanted, refuse_foreign};
-use hermes_plugin_host::Entry;
+use hermes_install::{Finding, Prepared, Source, Wanted, refuse_foreign};
+use hermes_plugin_host::{Catalog, Entry};
 
 use super::installation::{has_source, prepare, settle, told};
 use super::{Consent, InstallReport};
@@ -22,6 +22,15 @@ pub fn installed_names(name: Option<&str>, setup: &Setup) -> Result<Vec<String>,
         }
         None => Ok(installer.lock()?.plugins.into_keys().collect()),
     }
+}
+
+/// Compares the installed plugins with `plugins.lock`.
+///
+/// # Errors
+///
+/// When the lock cannot be read.
+pub fn compare_installed(setup: &Setup, catalog: &Catalog) -> Result<Vec<Finding>, AppError> {
+    Ok(setup.installer().verify(catalog)?)
 }
 
 /// Fetches the current version of an installed plugin from its source. Nothing is changed yet.

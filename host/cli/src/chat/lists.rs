@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermes_agent::{Consent, Offer};
-use hermes_mcp::Condition;
+use hermes_app::servers::Condition;
 use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;

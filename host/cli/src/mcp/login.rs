@@ -6,8 +6,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use hermes_app::servers::{Endpoint, ServerDefinition, login_name};
 use hermes_diagnostic::Diagnose as _;
-use hermes_mcp::{Endpoint, ServerDefinition, login_name};
 use hermes_models::{KnownClient, LoginClient, discover_login};
 
 use crate::console::Console;

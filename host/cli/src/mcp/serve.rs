@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hermes_app::HermesOffer;
-use hermes_mcp::{Offer, PATH, ServeError};
-use hermes_private_files::{create_folder, read_text, write_whole};
+use hermes_app::servers::{self, Offer, PATH, ServeError};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
@@ -20,9 +19,6 @@ use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::logging;
 use crate::sessions::search::opened;
-
-/// The most bytes of the file with the token, and the fewest letters of a token.
-const TOKEN: (u64, usize) = (4 << 10, 16);
 
 pub(super) async fn run(
     setup: Setup,
@@ -45,7 +41,7 @@ pub(super) async fn run(
              program of a server; Ctrl-D ends it",
         );
     }
-    let served = hermes_mcp::serve(offer, tokio::io::stdin(), tokio::io::stdout()).await;
+    let served = servers::serve(offer).await;
     served.map(|()| ExitCode::SUCCESS).map_err(|error| {
         let fix = match error {
             ServeError::Protocol(_) => "start it as a server of a client of the Model Context Protocol, over stdio",
@@ -63,10 +59,10 @@ async fn over_http(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     setup.own()?;
-    let file = setup.home.path().join("mcp").join("serve.token");
+    let file = servers::serve_token_file(&setup.home);
     let token = match is_open {
         true => None,
-        false => Some(token(&file).map_err(|error| unusable(&file, &error))?),
+        false => Some(servers::serve_token(&file).map_err(|error| unusable(&file, &error))?),
     };
     if !is_open {
         warn_of_readers(&file, console);
@@ -86,7 +82,7 @@ async fn over_http(
             format!("requests need the header `Authorization: Bearer TOKEN`, with the token in {}", file.display())
         }
     });
-    match hermes_mcp::serve_web(offer, listener, token).await {}
+    match servers::serve_web(offer, listener, token).await {}
 }
 
 /// Tells the user if others can read the token.
@@ -103,34 +99,6 @@ fn warn_of_readers(file: &Path, console: Console) {
     }
     #[cfg(not(unix))]
     let _ = (file, console);
-}
-
-/// The token in the file. The first server makes it, so that a client's configuration stays right.
-fn token(file: &Path) -> io::Result<String> {
-    let kept = match read_text(file, TOKEN.0) {
-        Ok(kept) => kept.trim().to_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut bytes = [0; 32];
-            getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-            let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            create_folder(file.parent().unwrap_or(Path::new(".")))?;
-            // Another server may begin at the same moment: the first file stays.
-            let own = file.with_extension(format!("token-{}", std::process::id()));
-            write_whole(&own, format!("{token}\n").as_bytes())?;
-            let linked = std::fs::hard_link(&own, file);
-            std::fs::remove_file(&own)?;
-            match linked {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => read_text(file, TOKEN.0)?.trim().to_owned(),
-            }
-        }
-        Err(error) => return Err(error),
-    };
-    if kept.len() < TOKEN.1 || !kept.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let why = format!("its token has not {} or more visible letters", TOKEN.1);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-    }
-    Ok(kept)
 }
 
 fn unusable(file: &Path, error: &io::Error) -> Failure {

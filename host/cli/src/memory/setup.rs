@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use dialoguer::Select;
 use hermes_app::operations::keep_variables;
+use hermes_app::plugins::{Manifest, RequiredVariable, Selection};
 use hermes_app::probe_memory;
 use hermes_config::{Edit, most_similar};
-use hermes_plugin_host::{Manifest, RequiredVariable, Selection};
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;

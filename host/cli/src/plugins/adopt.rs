@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::operations::{self, Adoption};
-use hermes_install::Source;
 
 use super::consent::{Consent, Terminal};
 use crate::console::Console;
@@ -31,7 +30,7 @@ pub(super) fn run(arguments: &AdoptArguments, console: Console) -> Result<ExitCo
     let AdoptArguments { name, source, insecure, yes } = arguments;
     let setup = launch::setup(console)?;
     let source = match source {
-        Some(source) => Some(Source::parse(source, &std::env::current_dir()?)?),
+        Some(source) => Some(operations::source_of(source, &std::env::current_dir()?)?),
         None => None,
     };
     let consent = Terminal::new(console, Consent { yes: *yes, grant: None });

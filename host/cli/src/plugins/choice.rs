@@ -1,7 +1,7 @@
 //! `/plugins` in a chat: the plugins to choose from, what each one is, and switching it for new sessions.
 
 use hermes_app::Role;
-use hermes_plugin_host::Selection;
+use hermes_app::plugins::Selection;
 use hermes_terminal::Candidate;
 
 use super::{Inventory, Listed, State, state, switch};

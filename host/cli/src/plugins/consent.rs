@@ -7,10 +7,9 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use hermes_app::operations::{self, Adoption, Granted, Leftovers, Offer, OfferedTools, Purpose};
-use hermes_install::InstallError;
-use hermes_plugin_host::{Manifest, Pin, RequiredVariable};
-use hermes_runtime::{Effect, Tool};
+use hermes_app::operations::{self, Adoption, Granted, InstallError, Leftovers, Offer, OfferedTools, Purpose};
+use hermes_app::plugins::{Effect, Manifest, Pin, RequiredVariable, Tool};
+use hermes_diagnostic::Diagnose as _;
 use screen::{ConsentScreen, Titles};
 
 use super::{handover, variables};
@@ -206,7 +205,7 @@ impl operations::Consent for Terminal {
         let why = changed.to_string();
         match question::consented(&format!("{why}. Accept this change?"), "nothing was changed", fix) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(changed.into()),
+            Ok(false) => Err(changed.diagnose().into()),
             Err(_) => Err(Failure::new(Kind::Plugin, "nothing was changed", why, fix)),
         }
     }

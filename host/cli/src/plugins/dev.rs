@@ -3,8 +3,6 @@
 
 mod consent;
 mod log;
-mod project;
-mod slot;
 
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
@@ -12,20 +10,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hermes_plugin_host::{Manifest, Trial, UsedAs, try_out};
-use hermes_runtime::{Manner, Runtime, executor};
-use notify::Watcher;
+use hermes_app::plugins::{Manifest, Runtime};
+use hermes_authoring::{Built, Project, Slot, Watch};
 use tokio::process::{Child, Command};
 
 use self::consent::Agreed;
 use self::log::Tail;
-use self::project::{Built, Project};
-use self::slot::Slot;
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
 use crate::launch;
 use crate::progress::Terminal;
 use crate::text;
+use crate::wording;
 use hermes_app::{ModelChoice, Reporter as _};
 
 /// The wait after a change: editors often save several files, and each in several steps.
@@ -192,27 +188,27 @@ impl Development {
     /// Builds and checks the plugin, asks what it may do, and puts it into its slot.
     async fn rebuild(&mut self) -> Result<(), Setback> {
         let begun = Instant::now();
-        let manifest = self.project.manifest()?;
+        let manifest = self.project.manifest().map_err(Failure::from)?;
         if manifest.name != self.name {
             let why = format!("its name changed from `{}` to `{}`", self.name, manifest.name);
             let fix = "stop with ctrl-c and start `hermes plugins dev` again";
             return Err(Failure::new(Kind::Plugin, "the plugin cannot be reloaded", why, fix).into());
         }
-        let built = self.project.build(&manifest).await?;
+        let built = self.project.build(&manifest).await.map_err(Failure::from)?;
         let mut kinds = match &built {
             Some(built) => self.check(&manifest, built).await?,
             None => Vec::new(),
         };
-        let skills = hermes_install::skill_files(self.project.folder()).map_err(Failure::from)?;
+        let skills = self.project.skills().map_err(Failure::from)?;
         if !skills.is_empty() && !kinds.contains(&"skills") {
             kinds.push("skills");
         }
         let until_asked = begun.elapsed();
         self.agree(&manifest, &kinds).await?;
         let asked = begun.elapsed();
-        let used_as = UsedAs::of(&kinds);
         let bytes = built.as_ref().map(|built| built.bytes.as_slice());
-        self.slot.place(&manifest, &self.project.manifest_text()?, bytes, used_as, &skills)?;
+        let text = self.project.manifest_text().map_err(Failure::from)?;
+        let used_as = self.slot.place(&manifest, &text, bytes, &kinds, &skills).map_err(Failure::from)?;
         let took = until_asked + begun.elapsed().saturating_sub(asked);
         let size =
             bytes.map_or_else(String::new, |bytes| format!(", {} KiB", text::grouped((bytes.len() as u64) >> 10)));
@@ -251,31 +247,23 @@ impl Development {
         let Built { component, bytes } = built;
         super::check_drafts(manifest, bytes, self.arguments.allow_draft, "the plugin cannot be reloaded")?;
         let (runtime, name, console) = (Arc::clone(&self.runtime), self.name.clone(), self.console);
-        let (bytes, later) = (bytes.clone(), manifest.later_versions());
+        let (bytes, manifest) = (bytes.clone(), manifest.clone());
         let checked = tokio::task::spawn_blocking(move || {
             let shown = Terminal::new(console);
-            let manner = Manner { draft: true, ..Manner::default() };
-            let loaded = runtime.load_in(&bytes, later, manner, &|elapsed| shown.compiling(&name, elapsed))?;
-            Ok::<_, hermes_runtime::LoadError>(loaded.exports().names())
+            hermes_authoring::draft_exports(&runtime, &manifest, &bytes, &|elapsed| shown.compiling(&name, elapsed))
         });
         let refused = |why: String| {
             let fix = "correct the plugin; `hermes plugins new` creates a working one of each kind";
             Failure::new(Kind::Plugin, format!("{} cannot be used", component.display()), why, fix)
         };
         let checked = checked.await.map_err(|error| refused(error.to_string()))?;
-        checked.map_err(|error| refused(error.to_string()))
+        checked.map_err(refused)
     }
 
     /// Why sessions cannot start the build with the configuration that they would give it.
     async fn complaint(&self) -> Option<String> {
         let setup = launch::read().ok()?;
-        let (catalog, selection) = (setup.catalog(), setup.selection(&ModelChoice::default()));
-        let found = catalog.get(&self.name)?;
-        let why = match try_out(&self.runtime, &catalog, &selection, found).await {
-            Ok(Trial { shown: Ok(shown), .. }) => shown.complaint?,
-            Ok(Trial { shown: Err(error), .. }) => error.to_string(),
-            Err(error) => super::problem_line(&error),
-        };
+        let why = wording::notice(&hermes_authoring::complaint(&setup, &self.runtime, &self.name).await?);
         let name = &self.name;
         Some(format!(
             "`{name}` does not start with its current configuration: {}; `plugins.entries.{name}` in config.yaml is its configuration",
@@ -303,31 +291,9 @@ impl Development {
         Ok(())
     }
 
-    fn watch(&self, changes: &Arc<tokio::sync::Notify>) -> Result<notify::RecommendedWatcher, Failure> {
-        let unwatched =
-            |why: String, fix: &str| Failure::new(Kind::General, "the project cannot be watched for changes", why, fix);
-        let failed = |error: notify::Error| {
-            let fix =
-                "raise the limit of file watches (fs.inotify.max_user_watches), or move the project to a local disk";
-            unwatched(error.to_string(), fix)
-        };
-        // A watcher without its thread would panic at the first folder.
-        executor::starts(1).map_err(|error| {
-            let fix = "end other programs, or raise the limits of threads and memory";
-            unwatched(format!("the system starts no thread: {error}"), fix)
-        })?;
+    fn watch(&self, changes: &Arc<tokio::sync::Notify>) -> Result<Watch, Failure> {
         let changes = Arc::clone(changes);
-        let notify = move |event: notify::Result<notify::Event>| {
-            // Looking for changes reads the folder, which is an event too.
-            if !event.is_ok_and(|event| event.kind.is_access()) {
-                changes.notify_one();
-            }
-        };
-        let mut watcher = notify::recommended_watcher(notify).map_err(failed)?;
-        for (folder, mode) in self.project.watched() {
-            watcher.watch(&folder, mode).map_err(failed)?;
-        }
-        Ok(watcher)
+        Ok(Watch::begin(&self.project, move || changes.notify_one())?)
     }
 
     fn say(&self, tone: Tone, line: &str) {

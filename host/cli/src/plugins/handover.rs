@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use hermes_app::operations::{Adoption, ConfigLine, Handover, Leftovers};
-use hermes_plugin_host::PluginOrigin;
+use hermes_app::plugins::PluginOrigin;
 
 use super::consent::screen::ConsentScreen;
 use crate::console::Console;

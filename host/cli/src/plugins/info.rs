@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hermes_app::plugins::{
+    Code, Digest, Found, GrantStatus, Limit, Permissions, PluginsError, Record, Returned, Shown, Tier, Trial,
+    drafts_of, try_out,
+};
 use hermes_app::{Undelivered, mishap};
-use hermes_plugin_host::record::{Record, Returned};
-use hermes_plugin_host::rehearsal::Shown;
-use hermes_plugin_host::{Code, Digest, Found, GrantStatus, Limit, Permissions, PluginsError, Trial, try_out};
-use hermes_runtime::{Tier, draft_interfaces};
 use serde_json::{Value, json};
 
 use super::{Inventory, Listed, NATIVE, consent, inspect};
@@ -82,16 +82,6 @@ impl Details<'_> {
         matches!(self.found.code(), Ok(Code::Native(_)))
     }
 
-    /// The draft interfaces of the contract that its component uses.
-    fn drafts(&self) -> Vec<String> {
-        match self.found.code() {
-            Ok(Code::Component(bytes)) => {
-                draft_interfaces(&bytes, self.found.manifest.later_versions()).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        }
-    }
-
     fn json(&self) -> Value {
         let Self { found, record, listed, .. } = self;
         let code = self.code();
@@ -105,7 +95,7 @@ impl Details<'_> {
             "repository": found.manifest.repository, "bytes": code.as_ref().map(|(_, bytes, _)| bytes),
             "digest": code.as_ref().map(|(_, _, digest)| digest),
             "native": code.as_ref().map(|(form, ..)| *form == "library"), "exports": listed.kinds,
-            "drafts": self.drafts(), "tools": self.tools(),
+            "drafts": drafts_of(self.found), "tools": self.tools(),
             "skills": self.shown().map(|shown| &shown.skills), "events": self.shown().map(|shown| &shown.events),
             "permissions": { "asked": found.manifest.permissions, "granted": self.granted },
             "limits": found.limits(), "standing": grant_state(found), "broken": self.broken(), "load": load,
@@ -143,7 +133,7 @@ impl Details<'_> {
                 lines.push(("native", NATIVE.to_owned()));
             }
         }
-        let drafts = self.drafts();
+        let drafts = drafts_of(found);
         if !drafts.is_empty() {
             lines.push(("drafts", drafts.join(", ")));
         }

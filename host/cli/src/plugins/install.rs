@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::ModelChoice;
-use hermes_app::operations::{self, InstallReport, InstallRequest};
-use hermes_install::{Source, Wanted};
-use hermes_plugin_host::rehearsal::Shown;
+use hermes_app::operations::{self, InstallReport, InstallRequest, Wanted};
+use hermes_app::plugins::Shown;
 
 use super::consent::{self, Consent};
 use super::handover;
@@ -56,7 +55,7 @@ pub(crate) struct InstallArguments {
 pub(super) fn run(arguments: &InstallArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     setup.own()?;
-    setup.installer().recover(&|_| ())?;
+    operations::finish_interrupted(&setup)?;
     crate::wait(async {
         match &arguments.source {
             Some(source) => one(arguments, source, &setup, console).await,
@@ -67,7 +66,7 @@ pub(super) fn run(arguments: &InstallArguments, console: Console) -> Result<Exit
 
 async fn one(arguments: &InstallArguments, text: &str, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
     let wanted = Wanted {
-        source: Source::parse(text, &std::env::current_dir()?)?,
+        source: operations::source_of(text, &std::env::current_dir()?)?,
         name: arguments.name.clone(),
         insecure: arguments.insecure,
         key: arguments.key.clone(),

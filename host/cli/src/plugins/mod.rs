@@ -25,16 +25,16 @@ pub(crate) mod update;
 pub(crate) mod variables;
 mod verify;
 pub(crate) mod wit;
+mod words;
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use hermes_app::operations;
+use hermes_app::plugins::{Catalog, Found, Manifest, Origin, PluginsError, Runtime, Selection, UNKNOWN};
 use hermes_config::most_similar;
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
-use hermes_install::InstallError;
-use hermes_plugin_host::{Catalog, Found, Manifest, Origin, PluginsError, Selection};
-use hermes_runtime::{Runtime, draft_interfaces};
 use serde::Serialize;
 
 use crate::approval::listing;
@@ -187,7 +187,7 @@ impl Inventory {
             let near = most_similar(name, names.iter().map(|name| (*name).to_owned()));
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let fix = format!("{near}check the name, or install the plugin with `hermes plugins install SOURCE`");
-            let code = hermes_install::codes::UNKNOWN.name().into();
+            let code = UNKNOWN.name().into();
             Failure { code, ..Failure::new(Kind::General, format!("there is no plugin `{name}`"), why, fix) }
         })
     }
@@ -279,14 +279,8 @@ fn list(json: bool, console: Console) -> Result<ExitCode, Failure> {
 
 /// Refuses a component with draft interfaces of the contract, unless the user allows them. `what` says what did not happen.
 fn check_drafts(manifest: &Manifest, component: &[u8], allowed: bool, what: &str) -> Result<(), Failure> {
-    // A component that does not fit this host is reported when it is loaded.
-    let drafts = draft_interfaces(component, manifest.later_versions()).unwrap_or_default();
-    if allowed || drafts.is_empty() {
-        return Ok(());
-    }
-    let (name, version) = (manifest.name.clone(), manifest.version.to_string());
-    let refused = InstallError::Drafts { name, version, drafts }.diagnose();
-    Err(Diagnostic { what: what.to_owned(), ..refused }.into())
+    operations::check_drafts(manifest, component, allowed)
+        .map_err(|refused| Diagnostic { what: what.to_owned(), ..refused.diagnose() }.into())
 }
 
 /// A problem and its remedy in one line.
@@ -375,7 +369,7 @@ mod tests {
             enabled: names(&["audit", "both"]),
             disabled: names(&["files", "both", "lossless"]),
             entries: HashMap::new(),
-            variables: hermes_plugin_host::Variables::none(),
+            variables: hermes_app::plugins::Variables::none(),
             settings: HashMap::new(),
             passed_on: HashMap::new(),
         };

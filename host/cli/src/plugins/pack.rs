@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::files::Readers;
-use hermes_install::{Package, pack};
+use hermes_authoring::{Package, pack};
 use serde_json::json;
 
 use crate::console::{Console, print};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use dialoguer::{MultiSelect, Select};
 use hermes_app::Role;
-use hermes_plugin_host::Selection;
+use hermes_app::plugins::Selection;
 
 use super::switch::Changes;
 use super::{Inventory, Listed};

@@ -1,11 +1,11 @@
 //! `hermes plugins push`: packs a built project and publishes it as an image of an OCI registry.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::operations;
-use hermes_install::{Image, InstallError, Login, Package, Push, Source, Tagged, pack};
+use hermes_authoring::{Image, Login, Package, Tagged, image, pack, prepare_push};
 use serde_json::json;
 
 use super::sign::{Secret, hidden};
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: &PushArguments, console: Console) -> Result<E
     let package = pack(&arguments.folder)?;
     let image = image(&arguments.image, &package)?;
     let login = login(arguments.username.as_deref(), &image)?;
-    let push = Push::prepare(&package, &image, arguments.insecure, login.as_ref()).await?;
+    let push = prepare_push(&package, &image, arguments.insecure, login.as_ref()).await?;
     let digest = push.digest();
     let tagged = push.tagged.clone();
     match &tagged {
@@ -65,33 +65,10 @@ pub(super) async fn run(arguments: &PushArguments, console: Console) -> Result<E
     shown(&image, &digest, &package, &tagged, arguments)
 }
 
-/// The image of a text, with the plugin's version if it names no tag.
-fn image(text: &str, package: &Package) -> Result<Image, Failure> {
-    if !text.starts_with("oci://") {
-        return Err(not_an_image(text));
-    }
-    let version = package.about.iter().find(|(key, _)| *key == "version").map_or("latest", |(_, text)| text);
-    let name = text.rsplit('/').next().unwrap_or_default();
-    // A tag has no `+`.
-    let text = match name.contains([':', '@']) {
-        true => text.to_owned(),
-        false => format!("{text}:{}", version.replace('+', "_")),
-    };
-    match Source::parse(&text, Path::new("."))? {
-        Source::Oci(image) => Ok(image),
-        _ => Err(not_an_image(&text)),
-    }
-}
-
-fn not_an_image(text: &str) -> Failure {
-    let reason = "a plugin is pushed to an image, as in oci://registry.example/name:1.0";
-    InstallError::Source { text: text.to_owned(), reason: reason.into() }.into()
-}
-
 /// The login of the options, else the stored one.
 fn login(name: Option<&str>, image: &Image) -> Result<Option<Login>, Failure> {
     let Some(name) = name else {
-        return Ok(Login::stored(&image.registry, &|name| std::env::var_os(name), std::env::home_dir().as_deref()));
+        return Ok(hermes_authoring::stored_login(image));
     };
     let whose = format!("{name} at {}", image.registry);
     let secret = Secret {
@@ -126,31 +103,4 @@ fn shown(
     }
     print(&format!("  digest {digest}\n  users install it with `hermes plugins install {image}{insecure}`\n"))?;
     Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_without_a_tag_gets_the_version() {
-        let package = Package {
-            file_name: String::new(),
-            archive: Vec::new(),
-            sha256: String::new(),
-            signer: None,
-            about: vec![("title", "mine".to_owned()), ("version", "1.2.0+b7".to_owned())],
-            files: Vec::new(),
-        };
-        for (text, expected) in [
-            ("oci://localhost:5000/you/mine", "oci://localhost:5000/you/mine:1.2.0_b7"),
-            ("oci://ghcr.io/you/mine:latest", "oci://ghcr.io/you/mine:latest"),
-        ] {
-            assert_eq!(image(text, &package).unwrap().to_string(), expected);
-        }
-        for wrong in ["ghcr.io/you/mine", "./mine", "oci://ghcr.io"] {
-            assert!(image(wrong, &package).is_err(), "{wrong}");
-        }
-    }
 }

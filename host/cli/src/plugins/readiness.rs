@@ -1,8 +1,7 @@
 //! What keeps an enabled plugin from working as it should: the checks that `install` makes, for a plugin that is there.
 
+use hermes_app::plugins::{Found, GrantStatus, drafts_of};
 use hermes_app::unset_variables;
-use hermes_plugin_host::{Code, Found, GrantStatus};
-use hermes_runtime::draft_interfaces;
 
 use super::Inventory;
 use crate::console::Console;
@@ -38,11 +37,8 @@ impl Inventory {
             lacks.push(format!("was not granted: {}; `hermes plugins grant {name}` asks for it", missing.join("; ")));
         }
         if let GrantStatus::Granted(entry) = &found.status {
-            let drafts: Vec<String> = match found.code() {
-                Ok(Code::Component(bytes)) => draft_interfaces(&bytes, manifest.later_versions()).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            let drafts: Vec<String> = drafts.into_iter().filter(|draft| !entry.pin.drafts.contains(draft)).collect();
+            let drafts: Vec<String> =
+                drafts_of(found).into_iter().filter(|draft| !entry.pin.drafts.contains(draft)).collect();
             if !drafts.is_empty() {
                 lacks.push(format!(
                     "uses draft interfaces that you have not allowed, and a later version of Hermes may remove them: {}; \

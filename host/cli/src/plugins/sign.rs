@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_install::{Signed, SigningKey, sign};
+use hermes_authoring::{Signed, SigningKey, read_key as key_of, sign};
 use serde_json::json;
 
 use super::variables::EchoOff;
@@ -76,7 +76,7 @@ fn read_key(file: &Path) -> Result<SigningKey, Failure> {
     let mut text = String::new();
     let opened = std::fs::File::open(file).and_then(|file| file.take(MOST).read_to_string(&mut text));
     opened.map_err(|error| failed(error.to_string()))?;
-    SigningKey::read(&text, || password(file))
+    key_of(&text, || password(file))
 }
 
 /// The password of a key.

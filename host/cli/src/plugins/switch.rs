@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hermes_app::Role;
-use hermes_plugin_host::Selection;
+use hermes_app::plugins::Selection;
 use serde_json::json;
 
 use super::Inventory;

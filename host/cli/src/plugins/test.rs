@@ -7,7 +7,6 @@ use std::thread;
 use clap::Args;
 use hermes_conformance::{Check, FixtureUse, HttpFixtures, ModelFixtures, Report, Settings, Subject, examine};
 use hermes_diagnostic::Diagnostic;
-use hermes_plugin_host::Code;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
@@ -70,11 +69,11 @@ pub(crate) struct TestArguments {
 pub(crate) fn run(arguments: &TestArguments, console: Console) -> Result<ExitCode, Failure> {
     let subject = match arguments.native {
         true => Subject::find_native(&arguments.path),
-        false => Subject::find(&arguments.path, hermes_plugin_host::skill_reader(hermes_app::BUNDLED)),
+        false => Subject::find(&arguments.path, hermes_app::skill_reader()),
     }
     .map_err(Diagnostic::from)?;
-    if let Code::Component(bytes) = &subject.code {
-        super::check_drafts(&subject.manifest, bytes, arguments.allow_draft, "the plugin was not tested")?;
+    if let Some(component) = subject.component() {
+        super::check_drafts(&subject.manifest, component, arguments.allow_draft, "the plugin was not tested")?;
     }
     super::warn_of_unknown_fields(&subject.manifest, console);
     let home = Home::locate()?;

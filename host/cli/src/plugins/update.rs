@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::operations::{self, RolledBack};
-use hermes_install::Prepared;
+use hermes_app::operations::{self, Prepared, RolledBack};
 use serde_json::json;
 
 use super::consent::{self, Consent};

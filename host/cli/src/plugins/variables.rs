@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use hermes_plugin_host::RequiredVariable;
+use hermes_app::plugins::RequiredVariable;
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hermes_install::State;
+use hermes_app::operations::{self, InstalledState};
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -15,7 +15,7 @@ use crate::wording;
 pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     let catalog = setup.catalog();
-    let findings = setup.installer().verify(&catalog)?;
+    let findings = operations::compare_installed(&setup, &catalog)?;
     for problem in catalog.problems() {
         console.warning(&super::problem_line(&problem.error));
     }
@@ -33,18 +33,18 @@ pub(super) fn run(json: bool, console: Console) -> Result<ExitCode, Failure> {
         }
         print(&table.text(console))?;
     }
-    let is_intact =
-        findings.iter().all(|found| matches!(found.state, State::Ok | State::Revoked)) && catalog.problems().is_empty();
+    let is_intact = findings.iter().all(|found| matches!(found.state, InstalledState::Ok | InstalledState::Revoked))
+        && catalog.problems().is_empty();
     Ok(if is_intact { ExitCode::SUCCESS } else { Kind::General.into() })
 }
 
-fn word(state: State) -> (&'static str, Tone) {
+fn word(state: InstalledState) -> (&'static str, Tone) {
     match state {
-        State::Ok => ("ok", Tone::Good),
-        State::Revoked => ("revoked", Tone::Warning),
-        State::Ungranted | State::Foreign => ("not granted", Tone::Bad),
-        State::Altered => ("changed", Tone::Bad),
-        State::Missing => ("missing", Tone::Bad),
-        State::Unfinished => ("unfinished", Tone::Warning),
+        InstalledState::Ok => ("ok", Tone::Good),
+        InstalledState::Revoked => ("revoked", Tone::Warning),
+        InstalledState::Ungranted | InstalledState::Foreign => ("not granted", Tone::Bad),
+        InstalledState::Altered => ("changed", Tone::Bad),
+        InstalledState::Missing => ("missing", Tone::Bad),
+        InstalledState::Unfinished => ("unfinished", Tone::Warning),
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::{SCAFFOLD, files};
+use hermes_app::files;
+use hermes_authoring::contract;
 
 use crate::console::{Console, print};
 use crate::failure::{Failure, Kind};
@@ -21,23 +22,18 @@ pub(crate) struct WitArguments {
     force: bool,
 }
 
-/// The files of the contract: path below `wit/`, and text.
-fn contract() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SCAFFOLD.iter().filter(|(folder, ..)| *folder == "wit").map(|(_, path, text)| (*path, *text))
-}
-
 pub(super) fn run(arguments: &WitArguments, console: Console) -> Result<ExitCode, Failure> {
     let WitArguments { folder, force } = arguments;
     let what = || format!("the contract cannot be written to {}", folder.display());
     let differing: Vec<&str> =
-        contract().filter(|(path, text)| differs(&folder.join(path), text)).map(|(path, _)| path).collect();
+        contract::files().filter(|(path, text)| differs(&folder.join(path), text)).map(|(path, _)| path).collect();
     if !differing.is_empty() && !force {
         let why = format!("these files differ from the contract: {}", differing.join(", "));
         let fix = "choose another folder, or overwrite them with --force";
         return Err(Failure::new(Kind::General, what(), why, fix));
     }
     let mut written = 0u64;
-    for (path, content) in contract() {
+    for (path, content) in contract::files() {
         let file = folder.join(path);
         if !differs(&file, content) && file.exists() {
             continue;
@@ -50,7 +46,7 @@ pub(super) fn run(arguments: &WitArguments, console: Console) -> Result<ExitCode
         })?;
         written += 1;
     }
-    let all = contract().count() as u64;
+    let all = contract::files().count() as u64;
     print(&match written {
         0 => format!("{}: all {} of the contract are up to date\n", folder.display(), text::counted(all, "file")),
         _ => format!("wrote {} of the contract to {}\n", text::counted(written, "file"), folder.display()),

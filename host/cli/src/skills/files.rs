@@ -1,6 +1,6 @@
 //! The files of a skill in words: which are programs, and what changed.
 
-use hermes_install::skills::{Change, FileChange, SkillFile};
+use hermes_app::skills::{Change, FileChange, SkillFile};
 
 /// Ends of the names of programs in source form.
 const PROGRAMS: &[&str] = &[

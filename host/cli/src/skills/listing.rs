@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use hermes_app::skills::review;
+use hermes_app::operations::{self, InstallError};
+use hermes_app::skills::{Declared, FoundSkill, SkillFile, review};
 use hermes_diagnostic::Diagnose as _;
-use hermes_install::InstallError;
-use hermes_install::skills::{Declared, FoundSkill, SkillFile};
 use serde_json::{Value, json};
 
 use super::files::is_program;
@@ -46,9 +45,7 @@ fn origin(found: &FoundSkill) -> String {
 }
 
 pub(super) fn list(setup: &Setup, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let installer = setup.skill_installer();
-    installer.recover(&|_| ())?;
-    let all = installer.inventory()?;
+    let all = operations::skills(setup, true)?;
     if json {
         print(&text::json(&json!(all.iter().map(described).collect::<Vec<_>>())))?;
         return Ok(ExitCode::SUCCESS);
@@ -107,14 +104,13 @@ fn described(found: &FoundSkill) -> Value {
 }
 
 pub(super) fn info(setup: &Setup, name: &str, json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let installer = setup.skill_installer();
-    let all = installer.inventory()?;
+    let all = operations::skills(setup, false)?;
     let found = all.iter().find(|found| found.name() == name).or_else(|| all.iter().find(|found| found.folder == name));
     let Some(found) = found else {
         let there = all.iter().map(|found| found.name().to_owned()).collect();
         return Err(InstallError::UnknownSkill { name: name.to_owned(), there }.diagnose().into());
     };
-    let files = if found.is_missing { Ok(Vec::new()) } else { installer.files(found) };
+    let files = if found.is_missing { Ok(Vec::new()) } else { setup.skill_installer().files(found) };
     let scan = match (&found.header, &files) {
         (Ok(header), Ok(files)) => {
             let review = review(header, files);

@@ -128,7 +128,7 @@ impl EngineChoice {
                 let fix = "give a plugin that exports `context-engine`";
                 Failure::new(Kind::Plugin, "the plugin is not a context engine", why, fix)
             }
-            (_, error) => error.into(),
+            (_, error) => error.diagnose().into(),
         }
     }
 }

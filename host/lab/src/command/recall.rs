@@ -9,7 +9,8 @@ use hermes_console::console::{Console, print};
 use hermes_console::failure::{Failure, Kind};
 use hermes_console::progress::Terminal;
 use hermes_console::text;
-use hermes_plugin_host::{Catalog, Plugins, PluginsError, Selection};
+use hermes_diagnostic::Diagnostic;
+use hermes_plugin_host::{Catalog, Plugins, Selection};
 use hermes_runtime::Runtime;
 use serde_json::Value;
 
@@ -136,15 +137,10 @@ impl Embedder {
     }
 }
 
-fn load(
-    selection: &Selection,
-    runtime: &Runtime,
-    catalog: &Catalog,
-    console: Console,
-) -> Result<Plugins, PluginsError> {
+fn load(selection: &Selection, runtime: &Runtime, catalog: &Catalog, console: Console) -> Result<Plugins, Failure> {
     let shown = Terminal::new(console);
     let compiling = |name: &str, elapsed| shown.compiling(name, elapsed);
-    Plugins::select(runtime, catalog, selection, &compiling)
+    Ok(Plugins::select(runtime, catalog, selection, &compiling).map_err(Diagnostic::from)?)
 }
 
 pub(super) fn run(arguments: &RecallArguments, console: Console) -> Result<ExitCode, Failure> {

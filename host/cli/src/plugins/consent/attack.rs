@@ -155,7 +155,7 @@ fn one_very_long_row_does_not_push_the_others_off_the_screen() {
 
 #[test]
 fn limits_are_no_place_to_hide_a_permission() {
-    let limits = hermes_runtime::LIMITS;
+    let limits = hermes_app::plugins::LIMITS;
     let limits = limits.iter().fold(LimitSet::default(), |set, limit| set.and(limit.limit, limit.most));
     let mut sheet = sheet(80);
     sheet.agreement(&permissions(&serde_json::json!({"history": true})), &limits, None, TITLES);

@@ -6,7 +6,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use hermes_plugin_host::{LimitSet, Permissions, Right};
+use hermes_app::plugins::{LimitSet, Permissions, Right};
 use rustix::termios::tcgetwinsize;
 
 use crate::console::{Console, Tone};

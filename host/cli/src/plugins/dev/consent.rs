@@ -1,8 +1,8 @@
 //! What the developer agreed that the project may do in sessions.
 
 use hermes_app::ModelChoice;
-use hermes_app::operations::{Consent as _, Offer, OfferedTools, Purpose};
-use hermes_plugin_host::{LimitSet, Manifest, Permissions};
+use hermes_app::operations::{self, Consent as _, Offer, OfferedTools, Purpose};
+use hermes_app::plugins::{LimitSet, Manifest, Permissions};
 
 use super::super::consent::screen::ConsentScreen;
 use super::super::consent::{Consent, Terminal};
@@ -20,9 +20,8 @@ pub(super) struct Agreed {
 impl Agreed {
     /// What the user granted the installed plugin of this name; none if there is no such plugin, or no grant.
     pub(super) fn installed(name: &str) -> Result<Option<Self>, Failure> {
-        let mut lock = launch::read()?.installer().lock()?;
-        let entry = lock.plugins.remove(name).filter(hermes_plugin_host::Entry::is_ours);
-        Ok(entry.and_then(|entry| Some(Self { permissions: entry.pin.granted?, limits: entry.pin.limits })))
+        let granted = operations::granted(name, &launch::read()?)?;
+        Ok(granted.map(|(permissions, limits)| Self { permissions, limits }))
     }
 
     /// Asks about what a manifest requests beyond the agreement; without an earlier agreement, about the plugin as a whole.

@@ -7,18 +7,18 @@ use std::process::{Command, Stdio};
 
 use hermes_plugin_host::toolchain;
 
-use super::Lang;
+use crate::ProjectLanguage;
 
 const TARGET: &str = "wasm32-wasip2";
 
 /// A warning if a program that builds plugins of this language is missing, with the command that installs it.
-pub(super) fn missing(language: Lang) -> Option<String> {
+pub fn missing(language: ProjectLanguage) -> Option<String> {
     match language {
-        Lang::Rust => missing_target(),
-        Lang::Python => missing_program(toolchain::PYTHON),
-        Lang::JavaScript => missing_program(toolchain::NPM),
-        Lang::C => missing_program("make").or_else(missing_c_compiler),
-        Lang::Go => missing_program("go"),
+        ProjectLanguage::Rust => missing_target(),
+        ProjectLanguage::Python => missing_program(toolchain::PYTHON),
+        ProjectLanguage::JavaScript => missing_program(toolchain::NPM),
+        ProjectLanguage::C => missing_program("make").or_else(missing_c_compiler),
+        ProjectLanguage::Go => missing_program("go"),
     }
 }
 

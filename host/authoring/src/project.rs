@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
+use hermes_diagnostic::{Category, Diagnostic};
 use hermes_plugin_host::artifact::{self, Place, TARGET};
 use hermes_plugin_host::{Language, Manifest, skills_in, toolchain};
 use notify::RecursiveMode;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::failure::{Failure, Kind};
+use crate::failure;
 
 /// A folder with a `plugin.yaml`.
-pub(super) struct Project {
+pub struct Project {
     folder: PathBuf,
     language: Language,
     build: Build,
@@ -34,18 +35,25 @@ enum Build {
 }
 
 /// The component that a build made.
-pub(super) struct Built {
-    pub(super) component: PathBuf,
-    pub(super) bytes: Vec<u8>,
+pub struct Built {
+    /// Its file.
+    pub component: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// Every source file of the project with its size and modification time. It changes with every edit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct State(Vec<(PathBuf, u64, Option<SystemTime>)>);
+pub struct Sources(Vec<(PathBuf, u64, Option<SystemTime>)>);
 
 impl Project {
-    pub(super) fn open(folder: &Path, command: Option<&str>, cargo: &[String]) -> Result<Self, Failure> {
-        let failed = |why: String, fix: &str| Failure::new(Kind::Usage, "the project cannot be opened", why, fix);
+    /// Opens a project. `command` builds it in place of the command of its language; `cargo` are further arguments for cargo.
+    ///
+    /// # Errors
+    ///
+    /// When the folder is no project, or nothing is known to build it.
+    pub fn open(folder: &Path, command: Option<&str>, cargo: &[String]) -> Result<Self, Diagnostic> {
+        let failed = |why: String, fix: &str| failure(Category::Usage, "the project cannot be opened", why, fix);
         let folder = folder
             .canonicalize()
             .map_err(|error| failed(format!("{}: {error}", folder.display()), "give the folder of a plugin project"))?;
@@ -80,29 +88,48 @@ impl Project {
         Ok(project)
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    /// Its absolute path.
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The current text of `plugin.yaml`.
-    pub(super) fn manifest_text(&self) -> Result<String, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn manifest_text(&self) -> Result<String, Diagnostic> {
         let path = self.folder.join("plugin.yaml");
         fs::read_to_string(&path).map_err(|error| {
             let fix = "write a plugin.yaml; `hermes plugins new` creates a project that has one";
-            Failure::new(Kind::Plugin, "the manifest cannot be read", format!("{}: {error}", path.display()), fix)
+            failure(Category::Plugin, "the manifest cannot be read", format!("{}: {error}", path.display()), fix)
         })
     }
 
-    pub(super) fn manifest(&self) -> Result<Manifest, Failure> {
+    /// The current manifest.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is invalid.
+    pub fn manifest(&self) -> Result<Manifest, Diagnostic> {
         Manifest::parse(&self.manifest_text()?).map_err(|error| {
             let what = format!("{} is invalid", self.folder.join("plugin.yaml").display());
             let fix = "correct it; `hermes plugins new` creates a project with a valid one";
-            Failure::new(Kind::Plugin, what, error.to_string(), fix)
+            failure(Category::Plugin, what, error.to_string(), fix)
         })
     }
 
+    /// The files of its skills, by their names below the project.
+    ///
+    /// # Errors
+    ///
+    /// When they are more than an installation copies, or cannot be read.
+    pub fn skills(&self) -> Result<Vec<(String, PathBuf)>, Diagnostic> {
+        Ok(hermes_install::skill_files(&self.folder)?)
+    }
+
     /// The folders to watch: the project without hidden folders and the output of builds.
-    pub(super) fn watched(&self) -> Vec<(PathBuf, RecursiveMode)> {
+    pub(crate) fn watched(&self) -> Vec<(PathBuf, RecursiveMode)> {
         let mut watched = vec![(self.folder.clone(), RecursiveMode::NonRecursive)];
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.path().is_dir() && self.is_source(&entry.file_name()) {
@@ -113,7 +140,7 @@ impl Project {
     }
 
     /// The current source files. Output of a build is left out: it would trigger the next build.
-    pub(super) fn state(&self) -> State {
+    pub fn state(&self) -> Sources {
         let mut files = Vec::new();
         let mut folders = vec![self.folder.clone()];
         while let Some(folder) = folders.pop() {
@@ -131,11 +158,15 @@ impl Project {
             }
         }
         files.sort();
-        State(files)
+        Sources(files)
     }
 
     /// Builds the component; none if the plugin has only skills. The compiler writes to standard error.
-    pub(super) async fn build(&self, manifest: &Manifest) -> Result<Option<Built>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When a program of the build is missing or fails, or when there is no component afterwards.
+    pub async fn build(&self, manifest: &Manifest) -> Result<Option<Built>, Diagnostic> {
         let found = || {
             artifact::find_component(&self.folder, Some(manifest), Place::Local)
                 .map_err(|error| failed(error.to_string(), &error.fix(&self.folder)))
@@ -173,7 +204,7 @@ impl Project {
         !self.language.output().iter().any(|output| name == *output) && !name.to_string_lossy().starts_with('.')
     }
 
-    async fn run(&self, words: &[String], stdout: Stdio) -> Result<String, Failure> {
+    async fn run(&self, words: &[String], stdout: Stdio) -> Result<String, Diagnostic> {
         let (program, arguments) =
             words.split_first().ok_or_else(|| failed("the build command is empty".to_owned(), "give a command"))?;
         let mut command = Command::new(program);
@@ -230,8 +261,8 @@ fn cargo_build(arguments: &[String]) -> Vec<String> {
     words.into_iter().map(str::to_owned).chain(arguments.iter().cloned()).collect()
 }
 
-fn failed(why: String, fix: &str) -> Failure {
-    Failure::new(Kind::Plugin, "the plugin was not built", why, fix)
+fn failed(why: String, fix: &str) -> Diagnostic {
+    failure(Category::Plugin, "the plugin was not built", why, fix)
 }
 
 /// The component of this package in the messages of cargo.
@@ -324,7 +355,7 @@ mod tests {
         fs::write(folder.path().join("plugin.yaml"), "name: mine\n").unwrap();
         let project = Project::open(folder.path(), Some("no-such-tool x"), &[]).unwrap();
         let failure = project.build(&project.manifest().unwrap()).await.err().unwrap();
-        assert!(failure.why.contains("no-such-tool") && failure.fix.contains("install it"), "{failure:?}");
+        assert!(failure.why.contains("no-such-tool") && failure.fix.to_string().contains("install it"), "{failure:?}");
     }
 
     #[test]

@@ -5,32 +5,38 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hermes_diagnostic::{Category, Diagnostic};
 use hermes_plugin_host::{HELD, Manifest, SKILLS, SLOTS, USED_AS, UsedAs};
-
-use crate::failure::{Failure, Kind};
 use hermes_private_files::{create_folder, lock_within};
+
+use crate::failure;
 
 /// How long `dev` waits for the lock. A session holds it for a moment when it checks whether the slot is in use.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A reserved slot. The lock ends with the process, so sessions ignore the files of a killed `dev`.
-pub(super) struct Slot {
+pub struct Slot {
     folder: PathBuf,
     _lock: File,
 }
 
 impl Slot {
-    pub(super) fn hold(plugins: &Path, name: &str) -> Result<Self, Failure> {
+    /// Reserves the slot of a plugin below the folder of plugins.
+    ///
+    /// # Errors
+    ///
+    /// When another process holds it, or the folder cannot be used.
+    pub fn hold(plugins: &Path, name: &str) -> Result<Self, Diagnostic> {
         let folder = plugins.join(SLOTS).join(name);
         let failed = |error: io::Error| {
             let fix = "check the permissions of the home folder";
-            Failure::new(Kind::General, format!("{} cannot be used", folder.display()), error.to_string(), fix)
+            failure(Category::General, format!("{} cannot be used", folder.display()), error.to_string(), fix)
         };
         create_folder(&folder).map_err(failed)?;
         let lock = File::options().create(true).append(true).open(folder.join(HELD)).map_err(failed)?;
         if !lock_within(&lock, LOCK_TIMEOUT).map_err(failed)? {
-            return Err(Failure::new(
-                Kind::InUse,
+            return Err(failure(
+                Category::InUse,
                 format!("`{name}` is already under development"),
                 "another `hermes plugins dev` runs for this plugin",
                 "stop it with ctrl-c first",
@@ -42,14 +48,19 @@ impl Slot {
     }
 
     /// Writes the skills, the component, its use and then the manifest. Each file is replaced in one step.
-    pub(super) fn place(
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn place(
         &self,
         manifest: &Manifest,
         text: &str,
         component: Option<&[u8]>,
-        used_as: UsedAs,
+        exports: &[&str],
         skills: &[(String, PathBuf)],
-    ) -> Result<(), Failure> {
+    ) -> Result<UsedAs, Diagnostic> {
+        let used_as = UsedAs::of(exports);
         let file = manifest.component.clone().unwrap_or_else(|| format!("{}.wasm", manifest.name));
         let put = |file: &str, bytes: &[u8]| {
             let mut written = tempfile::Builder::new().prefix(".").tempfile_in(&self.folder)?;
@@ -60,9 +71,10 @@ impl Slot {
             .put_skills(skills)
             .and_then(|()| component.map_or(Ok(()), |component| put(&file, component)))
             .and_then(|()| put(USED_AS, used_as.word().as_bytes()));
-        placed.and_then(|()| put("plugin.yaml", text.as_bytes())).map_err(|error| {
+        let placed = placed.and_then(|()| put("plugin.yaml", text.as_bytes()));
+        placed.map(|()| used_as).map_err(|error| {
             let fix = "check the disk and the permissions of the home folder";
-            Failure::new(Kind::General, format!("{} cannot be written", self.folder.display()), error.to_string(), fix)
+            failure(Category::General, format!("{} cannot be written", self.folder.display()), error.to_string(), fix)
         })
     }
 
