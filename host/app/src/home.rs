@@ -16,6 +16,15 @@ pub struct Home {
     shared: PathBuf,
 }
 
+/// The files of a plugin's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginLog {
+    /// The present one.
+    pub path: PathBuf,
+    /// The full one before it.
+    pub older: PathBuf,
+}
+
 impl Home {
     /// `$HERMES_HOME`, else `~/.hermes`.
     ///
@@ -88,6 +97,12 @@ impl Home {
     /// The folder of logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
+    }
+
+    /// The log of a plugin. The name must be one of a plugin: it becomes part of a path.
+    pub fn plugin_log(&self, name: &str) -> PluginLog {
+        let path = self.logs().join(format!("{name}.jsonl"));
+        PluginLog { older: hermes_agent::older_log(&path), path }
     }
 
     /// The history of the chat's lines.

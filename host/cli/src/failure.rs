@@ -4,15 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
-use hermes_agent::AgentError;
-use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
 use hermes_app::sessions::StoreError;
 use hermes_conformance::ConformanceError;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
 use hermes_install::InstallError;
 use hermes_lab::LabError;
-use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_peer::PeerError;
 use hermes_plugin_host::PluginsError;
 use hermes_protocol::{CommandError, Problem, one_line};
@@ -166,20 +163,7 @@ macro_rules! diagnosed {
     };
 }
 
-diagnosed!(
-    AppError,
-    StoreError,
-    ModelError,
-    LoginError,
-    ResolveError,
-    PluginsError,
-    InstallError,
-    AgentError,
-    ConformanceError,
-    LabError,
-    KeptError,
-    PeerError
-);
+diagnosed!(AppError, StoreError, PluginsError, InstallError, ConformanceError, LabError, PeerError);
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
@@ -196,6 +180,7 @@ impl From<CommandError> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use hermes_app::models::ModelError;
     use hermes_app::sessions::SessionError;
     use hermes_protocol::SessionId;
 
@@ -227,8 +212,11 @@ mod tests {
 
     #[test]
     fn a_report_says_what_failed_why_and_what_to_do() {
-        let model: Failure =
-            ModelError::Unreachable { url: "http://127.0.0.1:1/v1".into(), why: "connection refused".into() }.into();
+        let model: Failure = AppError::from(ModelError::Unreachable {
+            url: "http://127.0.0.1:1/v1".into(),
+            why: "connection refused".into(),
+        })
+        .into();
         let [what, why, fix] = model.lines().map(|(_, text)| text);
         assert_eq!(what, "the model did not answer");
         assert_eq!(why, "no connection to http://127.0.0.1:1/v1: connection refused");

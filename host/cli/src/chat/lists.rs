@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hermes_agent::{Consent, Offer};
+use hermes_app::{Consent, Offer};
 use hermes_mcp::Condition;
 use hermes_terminal::{Candidate, Picker};
 
