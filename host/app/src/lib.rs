@@ -30,6 +30,7 @@ mod probe;
 pub mod prompt;
 mod providers;
 mod reporter;
+pub mod servers;
 pub mod sessions;
 mod setup;
 pub mod skills;

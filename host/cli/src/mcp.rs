@@ -4,26 +4,21 @@
 mod login;
 mod serve;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
-use async_trait::async_trait;
 use clap::{Args, Subcommand};
-use hermes_agent::weight;
+use hermes_app::servers::{ServerInstructions, ServerTrial, weight};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::settings::McpServerSection;
 use hermes_config::{Edit, named_folders};
 use hermes_diagnostic::Diagnose as _;
 use hermes_mcp::{
-    Cause, Confinement, Endpoint, Front, KeptListings, Listing, McpError, Said, Sampled, Sampling, ServerDefinition,
-    is_server_name, login_name, tool_name, try_once,
+    Cause, Confinement, Endpoint, KeptListings, Listing, McpError, ServerDefinition, is_server_name, login_name,
+    tool_name,
 };
-use hermes_models::Logins;
 use login::{McpLoginArguments, McpLogoutArguments};
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use crate::console::{Console, Tone, print};
 use crate::failure::{Failure, Kind};
@@ -136,68 +131,20 @@ pub(crate) async fn run(command: &McpCommand, verbose: u8, console: Console) -> 
     }
 }
 
-/// Without a session, nobody needs what a server tells.
-struct Alone {
-    folder: PathBuf,
-    server: String,
-    logins: Logins,
-}
-
-#[async_trait]
-impl Front for Alone {
-    async fn ask(&self, _: String, _: Vec<String>, _: bool) -> Option<String> {
-        None
-    }
-
-    fn is_attended(&self) -> bool {
-        false
-    }
-
-    fn notice(&self, _: String) {}
-
-    async fn token(&self, url: &Url, refused: Option<&str>) -> Result<Option<String>, String> {
-        let token = self.logins.token_for(&login_name(&self.server), url, refused).await;
-        token.map_err(|error| error.to_string())
-    }
-
-    async fn sample(&self, _: Sampling) -> Result<Sampled, String> {
-        Err("there is no session".to_owned())
-    }
-
-    fn progress(&self, _: &str) {}
-
-    fn log(&self, _: bool, text: &str) {
-        tracing::debug!("{text}");
-    }
-
-    fn roots(&self) -> Vec<PathBuf> {
-        vec![self.folder.clone()]
-    }
-}
-
 /// Tries a server. If it fails, the user sees the last lines that its program wrote, and where all of them are.
 async fn tried(setup: &Setup, definition: ServerDefinition, console: Console) -> Result<Listing, McpError> {
-    /// The most lines.
-    const SHOWN: usize = 10;
-    let folder = std::env::current_dir().unwrap_or_default();
     let name = definition.name.clone();
-    let alone = Alone { folder, server: name.clone(), logins: setup.logins.clone() };
-    let said = Said::default();
-    let tried = try_once(definition, Arc::new(alone), &said).await;
-    if tried.is_err() {
-        let lines = said.last_lines(SHOWN);
-        // One line is the reason itself.
-        if lines.len() > 1 {
-            console.note(&format!("the last lines of `{name}`:"));
-            lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
-        }
-        match KeptListings::in_home(setup.home.path()).write_words(&name, &said) {
-            Ok(Some(file)) => console.note(&format!("all that it wrote: {}", file.display())),
-            Ok(None) => {}
-            Err(error) => tracing::warn!(server = name, %error, "what it wrote cannot be kept"),
-        }
+    let folder = std::env::current_dir().unwrap_or_default();
+    let ServerTrial { listing, last_lines, words } = setup.try_server(definition, folder).await;
+    // One line is the reason itself.
+    if last_lines.len() > 1 {
+        console.note(&format!("the last lines of `{name}`:"));
+        last_lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
     }
-    tried
+    if let Some(file) = words {
+        console.note(&format!("all that it wrote: {}", file.display()));
+    }
+    listing
 }
 
 /// The failure of a test, without the advice to test it.
@@ -415,18 +362,17 @@ fn instructions_of(setup: &Setup, name: &str, instructions: &str, console: Conso
     const INDENT: usize = 2;
     let section = setup.config.settings().mcp_servers.get(name).and_then(Option::as_ref);
     let most = section.map_or(0, |section| section.instructions.get());
-    let needed = hermes_conversation::tokens::of_text(instructions);
+    let ServerInstructions { tokens: needed, shown, suspicious } = ServerInstructions::of(name, instructions);
     let state = match most {
         0 => format!("not part of the prompt; `mcp_servers.{name}.instructions: {needed}` puts them there"),
         most if most < needed => format!("the first {most} tokens are part of the prompt"),
         _ => "part of the prompt of new sessions".to_owned(),
     };
-    let (block, suspicious) = hermes_prompt::ProviderBlock::of_server(name, instructions);
-    let shown = text::shortened(&text::line(block.instructions()), MOST);
+    let shown = text::shortened(&text::line(&shown), MOST);
     let mut out = console.hanging(&format!("{name}: instructions of {needed} tokens, {state}"), INDENT);
     out.push_str(&console.hanging(&format!("{:INDENT$}{shown}", ""), INDENT));
     if let Some(notice) = suspicious {
-        console.warning(&notice.to_string());
+        console.warning(&notice);
     }
     out
 }
