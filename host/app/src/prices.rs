@@ -38,7 +38,7 @@ pub enum PricesError {
     },
     /// The home cannot be used.
     #[error(transparent)]
-    Home(#[from] AppError),
+    Home(Box<AppError>),
 }
 
 impl Setup {
@@ -74,7 +74,7 @@ impl Setup {
             .map_err(|source| PricesError::Unreadable { file: named(), source })?;
         let prices =
             Prices::of_file(&text).map_err(|flaw| PricesError::Form { file: named(), why: flaw.to_string() })?;
-        self.own()?;
+        self.own().map_err(|error| PricesError::Home(Box::new(error)))?;
         let kept = self.home.prices();
         hermes_private_files::write_whole(&kept, text.as_bytes())
             .map_err(|source| PricesError::Unwritable { file: kept, source })?;

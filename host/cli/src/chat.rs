@@ -626,9 +626,10 @@ impl Chat {
             return;
         };
         let setup = self.desk.setup().clone();
-        match tokio::task::spawn_blocking(move || setup.diff(&session, turns)).await {
+        let read = move || setup.diff(&session, turns).map_err(|error| undo::failed_diff(&error));
+        match tokio::task::spawn_blocking(read).await {
             Ok(Ok(text)) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
-            Ok(Err(error)) => self.fail(&undo::failed_diff(&error)),
+            Ok(Err(failure)) => self.fail(&failure),
             Err(_) => {}
         }
     }

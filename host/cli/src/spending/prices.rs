@@ -47,7 +47,7 @@ fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failur
             PricesError::Home(_) => "",
         };
         match error {
-            PricesError::Home(error) => error.into(),
+            PricesError::Home(error) => (*error).into(),
             error => Failure::new(Kind::General, FAILED, error.to_string(), fix),
         }
     })?;

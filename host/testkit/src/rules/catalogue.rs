@@ -122,7 +122,7 @@ pub async fn old_sessions_are_pruned_as_the_user_agreed(store: &dyn SessionStore
     assert_eq!(done.sessions.iter().map(|session| &session.id).collect::<Vec<_>>(), [&old.id]);
     assert!(store.session(&second.id).await.is_ok(), "nobody agreed to it");
     let planned = store.deletion(std::slice::from_ref(&second.id), false).await.unwrap();
-    assert_eq!(planned.sessions, [second.id.clone()]);
+    assert_eq!(planned.sessions, std::slice::from_ref(&second.id));
     let branch = child(store, &second, ParentKind::Branch, None).await;
     let refusal = refused(store.delete_planned(&planned).await);
     assert!(matches!(refusal, SessionError::HasChildren { .. }), "{refusal}");
