@@ -35,6 +35,8 @@ impl Diagnose for AppError {
                 (code, "the session cannot start".into(), fix)
             }
             Self::Install(error) => error.parts(),
+            Self::Login(error) => error.parts(),
+            Self::Approvals(error) => error.parts(),
             Self::Undo(error) => error.parts(),
             Self::Agent(error) => error.parts(),
             Self::NoHome => {

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use hermes_agent::approval::{PatternError, RuleError, UnknownRule};
+use hermes_agent::approval::{KeptError, PatternError, RuleError, UnknownRule};
 use hermes_agent::{AgentError, HookError};
 use hermes_checkpoints::UndoError;
 use hermes_diagnostic::Diagnostic;
 use hermes_install::InstallError;
-use hermes_models::{ModelError, ResolveError, UnknownTtl};
+use hermes_models::{LoginError, ModelError, ResolveError, UnknownTtl};
 use hermes_plugin_host::PluginsError;
 use hermes_session_store::StoreError;
 
@@ -51,6 +51,12 @@ pub enum AppError {
     /// The model's provider.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A login.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// The list of permanent approvals.
+    #[error(transparent)]
+    Approvals(#[from] KeptError),
     /// A plugin.
     #[error(transparent)]
     Plugins(#[from] PluginsError),

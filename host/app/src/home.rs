@@ -22,6 +22,15 @@ pub struct Home {
     shared: PathBuf,
 }
 
+/// The files of a plugin's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginLog {
+    /// The present one.
+    pub path: PathBuf,
+    /// The full one before it.
+    pub older: PathBuf,
+}
+
 impl Home {
     /// `$HERMES_HOME`, else `~/.hermes`.
     ///
@@ -118,6 +127,12 @@ impl Home {
             rotate(&path, &folder.join("hermes.log.1"))?;
         }
         append_file(&path)
+    }
+
+    /// The log of a plugin. The name must be one of a plugin: it becomes part of a path.
+    pub fn plugin_log(&self, name: &str) -> PluginLog {
+        let path = self.logs().join(format!("{name}.jsonl"));
+        PluginLog { older: hermes_agent::older_log(&path), path }
     }
 
     /// The history of the chat's lines.

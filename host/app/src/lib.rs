@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod approvals;
 mod bundled;
+pub mod cache;
 mod chain;
+pub mod context;
 mod cooldowns;
 mod desk;
 mod diagnosis;
@@ -17,19 +20,24 @@ mod error;
 pub mod files;
 mod home;
 mod learned;
-mod logins;
+pub mod logins;
 pub mod memory;
+pub mod models;
 mod offer;
 pub mod operations;
 pub mod plugins;
+pub mod prices;
 mod probe;
 pub mod process;
+pub mod prompt;
 mod providers;
 mod reporter;
+pub mod servers;
 pub mod sessions;
 pub mod servers;
 mod setup;
 pub mod skills;
+pub mod spending;
 mod store;
 mod undelivered;
 pub mod undo;
@@ -42,12 +50,13 @@ pub use desk::{
 };
 pub use embedding::{ChosenEmbeddings, EmbeddingChoice};
 pub use error::{AppError, PrefillFlaw};
-pub use hermes_agent::{AcceptedParts, Attendance, SessionHandle, Subscription};
+pub use hermes_agent::{
+    AcceptedParts, Attendance, Consent, InapplicableSkill, Offer, OfferedSkill, SessionHandle, Subscription,
+};
 pub use hermes_conversation::SessionId;
 use hermes_diagnostic::Code;
 pub use hermes_diagnostic::{counted, grouped};
-pub use home::Home;
-pub use logins::KnownLogin;
+pub use home::{Home, PluginLog};
 pub use offer::HermesOffer;
 pub use plugins::{CodeStorage, MissingPlugin, Role, mishap, missing_plugins, unset_variables};
 pub use probe::{Probe, probe_memory};

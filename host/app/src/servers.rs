@@ -6,18 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hermes_conversation::tokens;
 use hermes_mcp::{Front, KeptListings, Said, Sampled, Sampling};
-use hermes_models::Logins;
+use hermes_models::{LoginClient, Logins, discover_login};
 use hermes_private_files::{create_folder, read_text, write_whole};
+use hermes_prompt::ProviderBlock;
 use tokio::net::TcpListener;
 use url::Url;
 
-use crate::{Home, Setup};
+use crate::{AppError, Home, Setup};
 
+pub use hermes_agent::{Weight, weight};
 pub use hermes_mcp::{
     Cause, Condition, Confinement, Endpoint, ListedTool, Listing, McpError, Offer, OwnPrompt, OwnResource, OwnTool,
     PATH, Program, ServeError, ServerDefinition, ToolChoice, WebAddress, is_server_name, login_name, tool_name,
 };
+pub use hermes_models::KnownClient;
 
 /// The most lines of a program that are the last ones.
 const LAST: usize = 10;
@@ -35,6 +39,26 @@ pub struct Tried {
     pub written: Option<PathBuf>,
 }
 
+/// What a server says about its use.
+#[derive(Debug, Clone)]
+pub struct ServerInstructions {
+    /// Estimated tokens of all of it.
+    pub tokens: u32,
+    /// As the model reads it.
+    pub shown: String,
+    /// What the scan for injected instructions found, in words.
+    pub suspicious: Option<String>,
+}
+
+impl ServerInstructions {
+    /// The instructions of a server by its name.
+    pub fn of(name: &str, instructions: &str) -> Self {
+        let (block, suspicious) = ProviderBlock::of_server(name, instructions);
+        let shown = block.instructions().to_owned();
+        Self { tokens: tokens::of_text(instructions), shown, suspicious: suspicious.map(|notice| notice.to_string()) }
+    }
+}
+
 /// Connects to a server, lists its tools and ends it. `folder` is the one that the user works in.
 pub async fn try_server(setup: &Setup, definition: ServerDefinition, folder: PathBuf) -> Tried {
     let server = definition.name.clone();
@@ -49,6 +73,17 @@ pub async fn try_server(setup: &Setup, definition: ServerDefinition, folder: Pat
         None
     });
     Tried { listing, last_lines: said.last_lines(LAST), written }
+}
+
+/// The client of the login that a server on the web asks for.
+///
+/// # Errors
+///
+/// [`AppError::Login`], when the server does not say where one can log in.
+pub async fn server_login(server: &str, address: &WebAddress, known: &KnownClient) -> Result<LoginClient, AppError> {
+    let login = login_name(server);
+    let settings = discover_login(&login, &address.url, known).await?;
+    Ok(LoginClient::new(&login, &settings)?)
 }
 
 /// Keeps a list that was just verified, for sessions that cannot wait for the server.

@@ -1,7 +1,6 @@
 //! The home folder with its configuration, and what follows from both: models, plugins, settings of a session.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +16,11 @@ use hermes_config::ApprovalMode;
 use hermes_config::settings::{CompressionSection, DelegationSection, Hint, MemorySection, Share, Whole};
 use hermes_config::{Auxiliary, Config, Edit, Environment, SandboxChoice};
 use hermes_conversation::fence::Marks;
-use hermes_diagnostic::{Diagnose, Fix, Notice};
+use hermes_diagnostic::Diagnose;
 use hermes_install::Installer;
 use hermes_install::skills::SkillInstaller;
 use hermes_mcp::ServerDefinition;
-use hermes_models::{Credential, Effort, Logins, Prices, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
+use hermes_models::{Credential, Effort, Logins, ReadKey, Route, TtlChoice, UnknownTtl, Wanted};
 use hermes_plugin_host::services::{Random as _, SystemRandom};
 use hermes_plugin_host::{Catalog, PreferredSource, Selection, Variables};
 use hermes_prompt::PlatformHint;
@@ -528,26 +527,6 @@ impl Setup {
         let further = &self.config.settings().approvals.protect;
         let listed = Listed::new(further, std::env::home_dir().as_deref());
         listed.map_err(|source| AppError::Protected { file: self.config.file().to_owned(), source })
-    }
-
-    /// The list prices in use, and why those of the user's file are not, if they cannot be read.
-    pub fn prices(&self) -> (Prices, Option<Notice>) {
-        let file = self.home.prices();
-        let read = match hermes_private_files::read_text(&file, Prices::LARGEST) {
-            Ok(text) => Prices::of_file(&text).map_err(|flaw| flaw.to_string()),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return (Prices::built_in(), None);
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        match read {
-            Ok(prices) => (prices, None),
-            Err(why) => {
-                let text = format!("{} is not used, so the built-in prices count: {why}", file.display());
-                let fix = Fix::words("replace it with `hermes usage prices FILE`").or("remove it");
-                (Prices::built_in(), Some(Notice::new(text, fix)))
-            }
-        }
     }
 
     /// The current time in the user's time zone.

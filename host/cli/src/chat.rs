@@ -9,6 +9,7 @@ mod skills;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use hermes_app::spending::Sum;
 use hermes_app::{AppError, Beginning, Desk, Lifetime, Opened, SessionHandle, SessionRequest};
 use hermes_protocol::{
     Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Message, Mode, OnConflict, Part, Role,
@@ -222,7 +223,7 @@ fn cost_of(desk: &Arc<Desk>) -> CostOf {
         let rows = tokio::task::block_in_place(|| Handle::current().block_on(store.usage(0, Some(session))));
         rows.inspect_err(|error| tracing::warn!(%error, "the cost of the session cannot be read"))
             .ok()
-            .and_then(|rows| spending::known_cost(&rows))
+            .and_then(|rows| rows.iter().collect::<Sum>().whole_cost())
     })
 }
 
@@ -625,9 +626,10 @@ impl Chat {
             return;
         };
         let setup = self.desk.setup().clone();
-        match tokio::task::spawn_blocking(move || setup.diff(&session, turns)).await {
+        let read = move || setup.diff(&session, turns).map_err(|error| undo::failed_diff(&error));
+        match tokio::task::spawn_blocking(read).await {
             Ok(Ok(text)) => self.screen.line(Tone::Plain, undo::painted(&text, self.console).trim_end()),
-            Ok(Err(error)) => self.fail(&undo::failed_diff(&error)),
+            Ok(Err(failure)) => self.fail(&failure),
             Err(_) => {}
         }
     }

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use hermes_agent::compaction::STRIKES;
-use hermes_agent::{Context, Step};
-use hermes_conversation::picture::{Change, Made, Stretch};
+use hermes_app::context::{Change, Context, Made, STRIKES, Step, Stretch, Sum};
 use hermes_protocol::{CompressionPreview, MessageRange};
 use serde_json::{Value, json};
 
@@ -29,8 +27,8 @@ pub(crate) async fn run(
     console: Console,
 ) -> Result<ExitCode, Failure> {
     let setup = launch::read()?;
-    let (store, session) = cache::find(&setup, id).await?;
-    let context = Context::read(&*store, &session).await?;
+    let here = std::env::current_dir().ok();
+    let context = setup.context(id, here.as_deref()).await?.ok_or_else(cache::no_session)?;
     if let Some(number) = summary {
         print(&summaries(&context, (number > 0).then_some(number), console)?)?;
     } else if json {
@@ -52,7 +50,7 @@ struct Part {
 /// The content of the window by kind, in the order of a request, and then the free space.
 fn parts(context: &Context) -> Vec<Part> {
     let sums = &context.picture.sums;
-    let original = |sum: &hermes_conversation::picture::Sum| {
+    let original = |sum: &Sum| {
         let messages = counted(sum.messages as u64, "message");
         format!("{messages} with originally {} tokens", grouped(sum.said.into()))
     };
@@ -400,7 +398,7 @@ pub(crate) fn outlook(outlook: &CompressionPreview, console: Console) -> String 
 
 fn as_json(context: &Context) -> Value {
     let sums = &context.picture.sums;
-    let sum = |sum: &hermes_conversation::picture::Sum| json!({"messages": sum.messages, "tokens": sum.tokens, "said_tokens": sum.said});
+    let sum = |sum: &Sum| json!({"messages": sum.messages, "tokens": sum.tokens, "said_tokens": sum.said});
     let window = context.model.context_length;
     json!({
         "session": context.session,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_agent::{SessionHandle, Subscription};
+use hermes_app::{SessionHandle, Subscription};
 use hermes_config::WhileBusy;
 use hermes_protocol::{
     Accepted, Command, CommandError, Decision, Event, EventKind, Query, Question, QuestionEnd, QuestionId,

@@ -1,7 +1,6 @@
 //! Sessions from somebody's file: shows what the file decides, and asks which of it to use.
 
-use hermes_agent::AcceptedParts;
-use hermes_app::{Desk, ImportedFolder, ImportedSession, SessionRequest};
+use hermes_app::{AcceptedParts, Desk, ImportedFolder, ImportedSession, SessionRequest};
 
 use crate::approval::{AtTerminal, Choice, drawn};
 use crate::failure::{Failure, Kind};

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use hermes_app::KnownLogin;
-use hermes_models::{LoggedOut, LoginClient, LoginState, LoginStep, ProviderRow};
+use hermes_app::logins::{KnownLogin, LoggedOut, LoginClient, LoginState, LoginStep};
+use hermes_app::models::known_provider;
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: &LoginArguments, console: Console) -> Result<
     let model = &setup.config.settings().model;
     if model.auth.as_deref() != Some(client.name()) {
         let name = text::line(name);
-        let command = match ProviderRow::by_name(&name).filter(|_| client.is_for_key()) {
+        let command = match known_provider(&name).filter(|_| client.is_for_key()) {
             Some(row) if model.provider.as_deref() != Some(row.id) => format!("hermes setup {name} --login"),
             _ => format!("hermes config set model.auth {name}"),
         };
@@ -91,8 +91,7 @@ async fn steps(setup: &Setup, client: &LoginClient, browser: bool, console: Cons
             console.note(&format!("no browser can be started: {why}; open the address yourself"));
         }
     };
-    let logged_in = setup.logins.log_in(client, &mut show).await?;
-    setup.logins.cooldowns().end_of_login(client.name());
+    let logged_in = setup.log_in(client, &mut show).await?;
     if let Some(failure) = broken {
         return Err(failure);
     }
@@ -142,7 +141,7 @@ fn shown(step: &LoginStep<'_>, console: Console) -> Result<(), Failure> {
 pub(crate) async fn log_out(arguments: &LogoutArguments, console: Console) -> Result<ExitCode, Failure> {
     let setup = launch::setup(console)?;
     let LogoutArguments { name, local } = arguments;
-    let done = setup.logins.log_out(name, *local).await?;
+    let done = setup.log_out(name, *local).await?;
     let fate = match done {
         LoggedOut::Revoked => "its tokens are revoked".to_owned(),
         LoggedOut::StaysValid { host, keys_page } => {

@@ -8,10 +8,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use hermes_agent::weight;
 use hermes_app::servers::{
-    self, Cause, Confinement, Endpoint, ListedTool, Listing, McpError, ServerDefinition, Tried, is_server_name,
-    login_name, tool_name,
+    self, Cause, Confinement, Endpoint, ListedTool, Listing, McpError, ServerDefinition, ServerInstructions, Tried, is_server_name,
+    login_name, tool_name, weight,
 };
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::settings::McpServerSection;
@@ -354,18 +353,17 @@ fn instructions_of(setup: &Setup, name: &str, instructions: &str, console: Conso
     const INDENT: usize = 2;
     let section = setup.config.settings().mcp_servers.get(name).and_then(Option::as_ref);
     let most = section.map_or(0, |section| section.instructions.get());
-    let needed = hermes_conversation::tokens::of_text(instructions);
+    let ServerInstructions { tokens: needed, shown, suspicious } = ServerInstructions::of(name, instructions);
     let state = match most {
         0 => format!("not part of the prompt; `mcp_servers.{name}.instructions: {needed}` puts them there"),
         most if most < needed => format!("the first {most} tokens are part of the prompt"),
         _ => "part of the prompt of new sessions".to_owned(),
     };
-    let (block, suspicious) = hermes_prompt::ProviderBlock::of_server(name, instructions);
-    let shown = text::shortened(&text::line(block.instructions()), MOST);
+    let shown = text::shortened(&text::line(&shown), MOST);
     let mut out = console.hanging(&format!("{name}: instructions of {needed} tokens, {state}"), INDENT);
     out.push_str(&console.hanging(&format!("{:INDENT$}{shown}", ""), INDENT));
     if let Some(notice) = suspicious {
-        console.warning(&notice.to_string());
+        console.warning(&notice);
     }
     out
 }

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hermes_app::operations::{ChosenModel, ModelPlace, set_model};
-use hermes_app::{ModelChoice, Setup};
-use hermes_config::{Edit, most_similar};
-use hermes_models::{CooldownId, ListedModel, ModelError, Price, Prices, Route, Source, WindowSource, list_models};
+use hermes_app::models::{ListedModel, ModelChange, ModelError, Route, Source, WindowSource};
+use hermes_app::operations::{ChosenModel, ModelPlace};
+use hermes_app::prices::{Price, Prices};
+use hermes_app::{AppError, ModelChoice, Setup};
+use hermes_config::most_similar;
 use serde_json::json;
 
 use crate::console::{Console, Tone, print};
@@ -112,13 +113,13 @@ async fn list(
 pub(crate) async fn offered(setup: &Setup, route: &Route) -> Result<Vec<ListedModel>, Failure> {
     let provider = &route.model.provider;
     let what = format!("the models of {provider} cannot be listed");
-    match list_models(route, &setup.logins).await {
+    match setup.models_of(route).await {
         Ok(listed) if listed.is_empty() => {
             let fix = "name a model: `hermes model use NAME`";
             Err(Failure::new(Kind::Model, what, "its list is empty", fix))
         }
         Ok(listed) => Ok(listed),
-        Err(ModelError::NotFound { url, .. }) => {
+        Err(AppError::Model(ModelError::NotFound { url, .. })) => {
             let fix = "name a model: `hermes model use NAME`; or correct model.base_url";
             Err(Failure::new(Kind::Model, what, format!("{url} has no list of models"), fix))
         }
@@ -194,7 +195,7 @@ async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Conso
     if route.is_offline() {
         return unlisted;
     }
-    let Ok(Ok(listed)) = tokio::time::timeout(PATIENCE, list_models(&route, &setup.logins)).await else {
+    let Ok(Ok(listed)) = tokio::time::timeout(PATIENCE, setup.models_of(&route)).await else {
         return unlisted;
     };
     if let Some(found) = listed.iter().find(|model| model.name == name) {
@@ -210,17 +211,10 @@ async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Conso
 
 /// Sets the model of new sessions.
 fn switch(setup: &Setup, model: &ChosenModel, provider: Option<&str>, console: Console) -> Result<ExitCode, Failure> {
-    let before = &setup.config.settings().model;
+    let before = setup.config.settings().model.default.as_deref();
     let place = provider.map_or(ModelPlace::Same, |provider| ModelPlace::Provider(provider.to_owned()));
-    let mut edit = Edit::of(&setup.home.config())?;
-    let removed = set_model(&mut edit, before, &place, model)?;
-    // What could not be used is not stored.
-    let route = setup.with_changes(&edit, &[])?.route(&ModelChoice::default())?;
-    setup.own()?;
-    edit.save()?;
-    // Who chooses a model wants it to be asked.
-    setup.logins.cooldowns().end(&CooldownId::model(&route));
-    report(&route, before.default.as_deref(), &removed, console);
+    let ModelChange { route, removed } = setup.switch_model(model, &place)?;
+    report(&route, before, &removed, console);
     Ok(ExitCode::SUCCESS)
 }
 

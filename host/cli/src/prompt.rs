@@ -2,11 +2,8 @@
 
 use std::process::ExitCode;
 
-use hermes_agent::OpeningComparison;
+use hermes_app::prompt::{self, Difference, Layer, Opening, OpeningComparison, Tools};
 use hermes_app::{Beginning, Desk, Lifetime, Opened, SessionRequest};
-use hermes_conversation::tokens;
-use hermes_models::{ToolNames, shown_tools};
-use hermes_prompt::SystemPrompt;
 use hermes_protocol::{Command, EventKind};
 use serde_json::{Value, json};
 
@@ -56,7 +53,7 @@ pub(crate) async fn run(
         (None, None) => &openings.now,
     };
     if arguments.json {
-        print(&text::json(&as_json(&shown.prompt, &shown.tools)))?;
+        print(&text::json(&as_json(shown)))?;
     } else if arguments.text {
         let is_foreign = match &id {
             Some(id) => store.session(id).await?.imported,
@@ -67,7 +64,7 @@ pub(crate) async fn run(
         let text = if is_foreign && console.screen { text::exact_lines(&text).join("\n") } else { text.to_string() };
         print(&format!("{text}\n"))?;
     } else {
-        print(&table(&shown.prompt, &shown.tools, console))?;
+        print(&table(shown, console))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -98,7 +95,7 @@ async fn rebuild(desk: &Desk, request: SessionRequest, id: &str, console: Consol
 }
 
 fn difference(openings: &OpeningComparison, console: Console) -> Result<ExitCode, Failure> {
-    let Some(stored) = &openings.stored else {
+    let Some(Difference { layers, tools }) = prompt::difference(openings) else {
         let why = "the session has sent no requests yet";
         return Err(Failure::new(
             Kind::General,
@@ -108,8 +105,8 @@ fn difference(openings: &OpeningComparison, console: Console) -> Result<ExitCode
         ));
     };
     let mut out = String::new();
-    for layer in hermes_prompt::diff(&stored.prompt, &openings.now.prompt) {
-        for (number, line) in layer.to_string().lines().enumerate() {
+    for layer in layers {
+        for (number, line) in layer.lines().enumerate() {
             let tone = match line.as_bytes().first() {
                 _ if number == 0 => Tone::Faint,
                 Some(b'+') => Tone::Good,
@@ -120,11 +117,10 @@ fn difference(openings: &OpeningComparison, console: Console) -> Result<ExitCode
             out.push('\n');
         }
     }
-    if stored.tools != openings.now.tools {
+    if let Some((gone, new)) = tools {
         out.push_str(&console.paint(Tone::Faint, "tools: changed\n"));
-        let (then, now) = (tool_names(&stored.tools), tool_names(&openings.now.tools));
-        out.extend(then.iter().filter(|name| !now.contains(name)).map(|name| format!("- {name}\n")));
-        out.extend(now.iter().filter(|name| !then.contains(name)).map(|name| format!("+ {name}\n")));
+        out.extend(gone.iter().map(|name| format!("- {name}\n")));
+        out.extend(new.iter().map(|name| format!("+ {name}\n")));
     }
     if out.is_empty() {
         console.note("nothing has changed since the session's prompt was built");
@@ -133,32 +129,20 @@ fn difference(openings: &OpeningComparison, console: Console) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-fn tool_names(tools: &str) -> Vec<String> {
-    let tools: Value = serde_json::from_str(tools).unwrap_or_default();
-    let tools = tools.as_array().into_iter().flatten();
-    tools.filter_map(|tool| tool.pointer("/function/name")?.as_str().map(str::to_owned)).collect()
-}
-
-/// A model reads a deferred tool only in the result that names it.
-fn tool_tokens(tools: &str) -> u32 {
-    tokens::of_text(&shown_tools(tools))
-}
-
 /// The rows of the table: tier, name and tokens of each layer.
-fn rows(prompt: &SystemPrompt, tools: &str) -> Vec<(String, String, u32)> {
-    let layers = prompt.layers();
-    let ToolNames { shown, deferred } = ToolNames::of(tools);
-    let mut counted = text::counted(shown.len() as u64, "tool");
-    if !deferred.is_empty() {
-        counted.push_str(&format!(", {} deferred", deferred.len()));
+fn rows(opening: &Opening) -> Vec<(String, String, u32)> {
+    let Tools { shown, deferred, tokens } = prompt::tools(opening);
+    let mut counted = text::counted(shown as u64, "tool");
+    if deferred > 0 {
+        counted.push_str(&format!(", {deferred} deferred"));
     }
-    let mut rows: Vec<(String, String, u32)> = vec![("tools".to_owned(), counted, tool_tokens(tools))];
-    rows.extend(layers.map(|(tier, layer)| (tier.to_string(), layer.name.clone(), tokens::of_text(&layer.text))));
+    let mut rows: Vec<(String, String, u32)> = vec![("tools".to_owned(), counted, tokens)];
+    rows.extend(prompt::layers(opening).into_iter().map(|layer| (layer.tier, layer.name, layer.tokens)));
     rows
 }
 
-fn table(prompt: &SystemPrompt, tools: &str, console: Console) -> String {
-    let rows = rows(prompt, tools);
+fn table(opening: &Opening, console: Console) -> String {
+    let rows = rows(opening);
     let total: u32 = rows.iter().map(|(_, _, tokens)| tokens).sum();
     let width = bar_width(&rows, console.columns());
     let mut table = Table::new(&[Align::Left, Align::Left, Align::Left, Align::Right, Align::Right]);
@@ -191,17 +175,12 @@ fn bar_width(rows: &[(String, String, u32)], columns: Option<usize>) -> usize {
     columns.saturating_sub(taken + 1).clamp(LEAST, WIDTH)
 }
 
-fn as_json(prompt: &SystemPrompt, tools: &str) -> Value {
-    let layers: Vec<Value> = prompt
-        .layers()
-        .map(|(tier, layer)| {
-            json!({"tier": tier.to_string(), "layer": layer.name, "tokens": tokens::of_text(&layer.text), "text": layer.text})
-        })
-        .collect();
+fn as_json(opening: &Opening) -> Value {
+    let layer = |Layer { tier, name, text, tokens }: Layer| json!({"tier": tier, "layer": name, "tokens": tokens, "text": text});
     json!({
-        "layers": layers,
-        "text": prompt.text(),
-        "tools": serde_json::from_str::<Value>(tools).unwrap_or_default(),
-        "tool_tokens": tool_tokens(tools),
+        "layers": prompt::layers(opening).into_iter().map(layer).collect::<Vec<Value>>(),
+        "text": opening.prompt.text(),
+        "tools": serde_json::from_str::<Value>(&opening.tools).unwrap_or_default(),
+        "tool_tokens": prompt::tools(opening).tokens,
     })
 }

@@ -8,7 +8,6 @@ use hermes_app::operations::{forget_variable, keep_variables};
 use hermes_app::{Home, ModelChoice, Setup};
 use hermes_config::{Config, Edit, nearest};
 use hermes_diagnostic::{Diagnose as _, Diagnostic};
-use hermes_models::Secret;
 use serde_json::Value;
 
 use crate::console::{Console, printed};
@@ -171,7 +170,7 @@ fn forget(name: &str, console: Console) -> Result<ExitCode, Failure> {
 
 /// Lets a key be used at once that rests after the provider refused it: its account may have credit again.
 fn end_rest(setup: &Setup, value: &str, console: Console) {
-    if Secret::new(value).is_some_and(|key| setup.logins.cooldowns().end_of_key(&key)) {
+    if setup.end_cooldown_of_key(value) {
         console.note("this key rested after its provider refused it; it is used again");
     }
 }

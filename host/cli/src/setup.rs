@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use dialoguer::Select;
+use hermes_app::logins;
+use hermes_app::models::{ProviderRow, Route, known_provider, known_providers};
 use hermes_app::operations::{ChosenModel, ModelPlace, keep_variables, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
-use hermes_models::{LoginSettings, LoginState, ProviderRow, Route, try_route};
 use serde_json::json;
 
 use crate::console::Console;
@@ -126,7 +127,7 @@ impl Chosen {
 }
 
 fn login_of(row: &ProviderRow) -> Option<&'static str> {
-    LoginSettings::built_in_names().find(|name| *name == row.id)
+    logins::built_in().find(|name| *name == row.id)
 }
 
 /// What authenticates requests.
@@ -149,13 +150,13 @@ impl Access {
 }
 
 fn names() -> Vec<&'static str> {
-    ProviderRow::with_address().map(|row| row.id).collect()
+    known_providers().map(|row| row.id).collect()
 }
 
 fn known(name: &str) -> Result<&'static ProviderRow, Failure> {
     let name = name.trim().to_lowercase();
     let unusable = |why: String, fix: String| Failure::new(Kind::Usage, FAILED, why, fix);
-    match ProviderRow::by_name(&name) {
+    match known_provider(&name) {
         Some(row) if row.base_url.is_some() => Ok(row),
         Some(row) => {
             let fix = "give the address of your own API with --base-url URL, and its key with --key";
@@ -172,7 +173,7 @@ fn known(name: &str) -> Result<&'static ProviderRow, Failure> {
 
 /// Lets the user choose a provider. The first one whose key is set is suggested.
 fn choose(setup: &Setup, console: Console) -> Result<Chosen, Failure> {
-    let rows: Vec<&ProviderRow> = ProviderRow::with_address().collect();
+    let rows: Vec<&ProviderRow> = known_providers().collect();
     let has_key = |row: &ProviderRow| row.keys.iter().any(|name| setup.environment.var(name).is_some());
     let present = setup.config.settings().model.provider.as_deref();
     let suggested = rows.iter().position(|row| Some(row.id) == present);
@@ -180,7 +181,7 @@ fn choose(setup: &Setup, console: Console) -> Result<Chosen, Failure> {
     let about = |row: &ProviderRow| match row.keys.first() {
         None => "on this machine, needs no key".to_owned(),
         Some(_) if has_key(row) => "its key is set".to_owned(),
-        Some(_) if login_of(row).is_some_and(|login| exists(setup, login)) => "logged in".to_owned(),
+        Some(_) if login_of(row).is_some_and(|login| setup.has_login(login)) => "logged in".to_owned(),
         Some(variable) if login_of(row).is_some() => format!("needs a login, or {variable}"),
         Some(variable) => format!("needs {variable}"),
     };
@@ -202,17 +203,9 @@ fn cancelled() -> Failure {
     Failure::new(Kind::Interrupted, FAILED, "you cancelled", "run `hermes setup` again")
 }
 
-/// Whether requests can use a login, as far as this machine knows.
-fn exists(setup: &Setup, login: &str) -> bool {
-    let is_it = |(name, state): &(String, LoginState)| {
-        name == login && !matches!(state, LoginState::Expired | LoginState::Incomplete)
-    };
-    setup.logins.examine().is_ok_and(|logins| logins.iter().any(is_it))
-}
-
 /// Logs in, unless the login exists.
 async fn make_login(setup: &Setup, name: &str, console: Console) -> Result<(), Failure> {
-    if exists(setup, name) {
+    if setup.has_login(name) {
         console.note(&format!("using the login `{name}`; `hermes login {name}` logs in again"));
         return Ok(());
     }
@@ -225,7 +218,7 @@ async fn make_login(setup: &Setup, name: &str, console: Console) -> Result<(), F
 fn access(arguments: &SetupArguments, setup: &Setup, chosen: &Chosen, is_asking: bool) -> Result<Access, Failure> {
     if arguments.login {
         return chosen.login().map(Access::Login).ok_or_else(|| {
-            let with: Vec<&str> = LoginSettings::built_in_names().collect();
+            let with: Vec<&str> = logins::built_in().collect();
             let why = format!("--login works with {}; the other providers need a key", with.join(", "));
             Failure::new(Kind::Usage, FAILED, why, "give the key with --key")
         });
@@ -247,7 +240,7 @@ fn access(arguments: &SetupArguments, setup: &Setup, chosen: &Chosen, is_asking:
             Chosen::Known(row) if of_row(row) => format!("Key for {} [hidden; Enter keeps the present one]:", row.id),
             Chosen::Known(row) if let Some(login) = login_of(row) => {
                 if_empty = Access::Login(login);
-                let enter = if exists(setup, login) { "uses the login" } else { "logs in with a browser instead" };
+                let enter = if setup.has_login(login) { "uses the login" } else { "logs in with a browser instead" };
                 format!("Key for {} [hidden; stored as {variable}; Enter {enter}]:", row.id)
             }
             Chosen::Known(row) => format!("Key for {} [hidden; stored as {variable}]:", row.id),
@@ -342,7 +335,7 @@ async fn test(wanted: &Setup, route: &Route, is_asking: bool, console: Console) 
         return Ok(());
     }
     console.note(&format!("asking {} of {} for one word", route.model.name, route.model.provider));
-    match try_route(route, &wanted.logins).await {
+    match wanted.try_model(route).await {
         Ok(trial) => {
             let said = text::shortened(&text::line(&trial.text), 40);
             let cut = if trial.is_cut { ", cut at the limit of this test," } else { "" };

@@ -1,6 +1,6 @@
 //! Skills as slash commands: `/NAME ARGUMENTS` for each skill of the session, and `/skill:NAME` for one whose name is also a command.
 
-use hermes_agent::{InapplicableSkill, OfferedSkill};
+use hermes_app::{InapplicableSkill, OfferedSkill};
 
 use crate::slash::Slash;
 

@@ -1,9 +1,8 @@
 //! The slash commands of a chat.
 
 use hermes_config::most_similar;
-use hermes_models::Effort;
-use hermes_protocol::Mode;
 use hermes_protocol::OnConflict;
+use hermes_protocol::{Effort, Mode};
 
 /// A command as it is typed, and what it does.
 pub(crate) type Named = (&'static str, &'static str);

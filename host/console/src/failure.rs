@@ -5,12 +5,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use hermes_agent::AgentError;
-use hermes_agent::approval::KeptError;
 use hermes_app::AppError;
 use hermes_app::sessions::StoreError;
 use hermes_diagnostic::{Category, Code, Diagnose as _, Diagnostic, Fix};
-use hermes_models::{LoginError, ModelError, ResolveError};
 use hermes_protocol::{CommandError, Problem, one_line};
 
 use crate::wording;
@@ -147,7 +144,7 @@ macro_rules! diagnosed {
     };
 }
 
-diagnosed!(AppError, StoreError, ModelError, LoginError, ResolveError, AgentError, KeptError);
+diagnosed!(AppError, StoreError);
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {

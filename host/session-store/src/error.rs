@@ -28,7 +28,7 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct AdapterError {
-    parts: Parts,
+    parts: Box<Parts>,
     #[source]
     error: Box<dyn Error + Send + Sync>,
 }
@@ -36,13 +36,13 @@ pub struct AdapterError {
 impl AdapterError {
     /// Keeps the diagnosis of the error.
     pub fn new<E: Diagnose + Error + Send + Sync + 'static>(error: E) -> Self {
-        Self { parts: error.parts(), error: Box::new(error) }
+        Self { parts: Box::new(error.parts()), error: Box::new(error) }
     }
 }
 
 impl Diagnose for AdapterError {
     fn parts(&self) -> Parts {
-        self.parts.clone()
+        Parts::clone(&self.parts)
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a rule fails by panicking, as a test does")]
 #![allow(missing_docs, reason = "the names are the rules")]
 
+mod catalogue;
 mod deletion;
 mod log;
 mod outbox;
@@ -18,6 +19,7 @@ use std::fmt::Debug;
 use hermes_conversation::{Draft, Message, MessageId, MessageRange, Model, SessionId};
 use hermes_session_store::{NewSession, Parent, ParentKind, Session, SessionError, SessionStore, StoreError};
 
+pub use self::catalogue::*;
 pub use self::deletion::*;
 pub use self::log::*;
 pub use self::outbox::*;
@@ -68,6 +70,13 @@ macro_rules! session_store_rules {
             queued_turns_leave_in_order_and_a_rejected_one_is_passed_over
             rewound_turns_are_not_delivered
             a_delivery_lease_is_apart_for_each_session_and_provider
+            a_session_is_found_by_what_a_person_types
+            all_sessions_are_searched_with_snippets
+            an_export_is_imported_once_and_waits_for_the_user_if_it_is_a_strangers
+            old_sessions_are_pruned_as_the_user_agreed
+            usage_is_told_by_time_and_session
+            finished_turns_are_queued_once_and_sent_again_at_will
+            a_store_counts_what_it_has_and_finds_no_damage
         }
     };
     ($open:path; $($rule:ident)*) => {

@@ -3,9 +3,8 @@
 
 use std::fmt;
 
-use hermes_agent::approval::Kept;
 use hermes_config::{Config, Edit, codes, settings::Settings};
-use hermes_diagnostic::{Diagnose as _, Diagnostic};
+use hermes_diagnostic::Diagnostic;
 use hermes_install::{DataHandover, Rewrite};
 use hermes_plugin_host::{Digest, PluginOrigin, Selection};
 use hermes_session_store::{Delivery, QueueState, QueuedTurn};
@@ -236,7 +235,7 @@ impl Decided {
         if !self.forgets {
             return Ok(0);
         }
-        Ok(Kept::in_home(setup.home.path()).forget(&self.name).map_err(|error| error.diagnose())?)
+        setup.home.forget_approvals(&self.name)
     }
 
     /// Sets the turns aside that another memory provider of this name has not stored.

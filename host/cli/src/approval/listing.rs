@@ -2,18 +2,17 @@
 
 use std::process::ExitCode;
 
-use hermes_agent::approval::{Kept, KeptApproval};
+use hermes_app::Home;
+use hermes_app::approvals::KeptApproval;
 use serde_json::json;
 
 use crate::console::{Console, print};
 use crate::failure::Failure;
 use crate::text;
-use hermes_app::Home;
 
 pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Console) -> Result<ExitCode, Failure> {
-    let kept = Kept::in_home(home.path());
     if let Some(plugin) = forget {
-        let count = kept.forget(plugin)?;
+        let count = home.forget_approvals(plugin)?;
         if as_json {
             print(&text::json(&json!({ "forgotten": count })))?;
         } else {
@@ -21,7 +20,7 @@ pub(crate) fn run(home: &Home, forget: Option<&str>, as_json: bool, console: Con
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let approvals = kept.all()?;
+    let approvals = home.approvals()?;
     if as_json {
         print(&text::json(&json!(approvals)))?;
     } else if approvals.is_empty() {

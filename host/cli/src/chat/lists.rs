@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hermes_agent::{Consent, Offer};
 use hermes_app::servers::Condition;
+use hermes_app::{Consent, Offer};
 use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;

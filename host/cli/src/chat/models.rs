@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermes_app::models::{ListedModel, Route};
 use hermes_app::{Desk, Listing};
-use hermes_models::{ListedModel, Route};
 use hermes_protocol::Command;
 use hermes_terminal::{Candidate, Picker};
 

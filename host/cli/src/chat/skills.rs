@@ -1,6 +1,6 @@
 //! Skills as commands of the chat.
 
-use hermes_agent::{InapplicableSkill, OfferedSkill};
+use hermes_app::{InapplicableSkill, OfferedSkill};
 use hermes_protocol::Command;
 
 use super::Chat;

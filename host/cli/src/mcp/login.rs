@@ -6,9 +6,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_app::servers::{Endpoint, ServerDefinition, login_name};
-use hermes_diagnostic::Diagnose as _;
-use hermes_models::{KnownClient, LoginClient, discover_login};
+use hermes_app::servers::{self, Endpoint, KnownClient, ServerDefinition, login_name};
 
 use crate::console::Console;
 use crate::failure::{Failure, Kind};
@@ -82,9 +80,7 @@ pub(super) async fn log_in(
         ..failure
     };
     setup.own()?;
-    let settings = discover_login(&login, &address.url, &known).await;
-    let client = settings.and_then(|settings| LoginClient::new(&login, &settings));
-    let client = client.map_err(|error| again(error.diagnose().into()))?;
+    let client = servers::server_login(name, address, &known).await.map_err(|error| again(error.into()))?;
     login::log_in(setup, &client, arguments.browser, console).await.map_err(again)?;
     console.note(&format!("`hermes mcp test {name}` lists its tools; new sessions use them"));
     Ok(ExitCode::SUCCESS)

@@ -30,7 +30,7 @@ pub(super) async fn run(
         console.warning(&format!("{} cannot be written: {error}", setup.home.logs().display()));
     }
     let of = setup.clone();
-    let open = move || Handle::current().block_on(opened(&of, console));
+    let open = move || Handle::current().block_on(opened(&of, console)).map_err(|error| error.to_string());
     let offer = Arc::new(HermesOffer::new(&setup, arguments.allow_writes, open));
     if let Some(port) = arguments.http {
         return over_http(&setup, offer, port, arguments.open, console).await;

@@ -3,8 +3,9 @@
 use std::io;
 
 use dialoguer::Select;
+use hermes_app::models::{ListedModel, Route};
 use hermes_app::operations::ChosenModel;
-use hermes_models::{ListedModel, Prices, Route};
+use hermes_app::prices::Prices;
 
 use crate::console::Console;
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hermes_agent::older_log;
+use hermes_app::PluginLog;
 use hermes_app::files::open_regular;
 use serde_json::{Map, Value};
 
@@ -30,9 +30,9 @@ pub(crate) fn run(name: &str, lines: usize, follow: bool, json: bool, console: C
         let fix = "`hermes plugins list` shows the names";
         return Err(Failure::new(Kind::Usage, format!("`{name}` has no log"), "it is not a plugin name", fix));
     }
-    let path = setup.home.logs().join(format!("{name}.jsonl"));
+    let PluginLog { path, older } = setup.home.plugin_log(name);
     let mut newest: VecDeque<String> = VecDeque::new();
-    let older = read(&older_log(&path), lines, &mut newest)?;
+    let older = read(&older, lines, &mut newest)?;
     let current = read(&path, lines, &mut newest)?;
     if older.is_none() && current.is_none() {
         // A plugin that was removed may have left a log; a name without either is a mistake.
@@ -183,15 +183,16 @@ mod tests {
     #[test]
     fn the_rotated_log_comes_first_and_a_new_log_is_followed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine.jsonl");
-        std::fs::write(older_log(&path), "one\ntwo\n").unwrap();
+        let PluginLog { path, older } = hermes_app::Home::at(folder.path()).plugin_log("mine");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(&older, "one\ntwo\n").unwrap();
         std::fs::write(&path, "three\n").unwrap();
         let mut newest = VecDeque::new();
-        read(&older_log(&path), 2, &mut newest).unwrap().unwrap();
+        read(&older, 2, &mut newest).unwrap().unwrap();
         let mut file = read(&path, 2, &mut newest).unwrap().unwrap();
         assert_eq!(newest, ["two", "three"]);
         assert!(!was_rotated(&mut file, &path));
-        std::fs::rename(&path, older_log(&path)).unwrap();
+        std::fs::rename(&path, &older).unwrap();
         assert!(!was_rotated(&mut file, &path), "there is no new log yet");
         std::fs::write(&path, "four\n").unwrap();
         assert!(was_rotated(&mut file, &path));

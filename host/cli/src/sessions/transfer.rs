@@ -121,7 +121,8 @@ fn foreign(path: &Path, error: &StoreError) -> Option<Failure> {
     let why = format!("{} is no export of Hermes: {}", path.display(), hermes_app::files::recognised(path)?);
     let fix = "give a file that `hermes sessions export` wrote; sessions of other agents are not continued here, but `hermes \
                lab replay FILE` measures engines on them";
-    Some(Failure { why, fix: fix.into(), ..Failure::from(error.diagnose()) })
+    let what = "nothing was imported".to_owned();
+    Some(Failure { what, why, fix: fix.into(), ..Failure::from(error.diagnose()) })
 }
 
 pub(super) async fn import(

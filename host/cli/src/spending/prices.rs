@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use hermes_models::Prices;
+use hermes_app::prices::{Prices, PricesError};
 use serde_json::{Value, json};
 
 use crate::console::{Console, Tone, print};
@@ -12,6 +12,9 @@ use crate::failure::{Failure, Kind};
 use crate::launch::Setup;
 use crate::table::{Align, Table};
 use crate::text::{self, counted, line};
+
+/// What failed if the prices stay as they are.
+const FAILED: &str = "the prices were not replaced";
 
 /// Which prices to use.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -36,16 +39,17 @@ pub(super) fn run(arguments: &PricesArguments, setup: &Setup, console: Console) 
 
 /// Keeps the prices of a file in the home.
 fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let refused = |why: String, fix: &str| Failure::new(Kind::General, "the prices were not replaced", why, fix);
-    let text = hermes_app::files::read_text(file, Prices::LARGEST)
-        .map_err(|error| refused(format!("{} cannot be read: {error}", file.display()), "give a file of prices"))?;
-    let prices = Prices::of_file(&text).map_err(|flaw| {
-        refused(format!("{}: {flaw}", file.display()), "correct the file; docs/use/usage.md describes its form")
-    })?;
-    setup.own()?;
-    let kept = setup.home.prices();
-    setup.home.keep_prices(&text).map_err(|error| {
-        refused(format!("{} cannot be written: {error}", kept.display()), "make room, or check who owns the folder")
+    let prices = setup.keep_prices(file).map_err(|error| {
+        let fix = match &error {
+            PricesError::Unreadable { .. } => "give a file of prices",
+            PricesError::Form { .. } => "correct the file; docs/use/usage.md describes its form",
+            PricesError::Unwritable { .. } => "make room, or check who owns the folder",
+            PricesError::Home(_) => "",
+        };
+        match error {
+            PricesError::Home(error) => (*error).into(),
+            error => Failure::new(Kind::General, FAILED, error.to_string(), fix),
+        }
     })?;
     let own = prices.rows().filter(|row| row.is_own).count() as u64;
     let built_in = prices.rows().filter(|row| !row.is_own).count() as u64;
@@ -53,24 +57,19 @@ fn keep(file: &Path, setup: &Setup, console: Console) -> Result<ExitCode, Failur
         "{} of {} from now on, in {}; {} more built in; costs in the ledger stay as they are",
         counted(own, "price"),
         prices.own_as_of().unwrap_or_default(),
-        kept.display(),
+        setup.home.prices().display(),
         counted(built_in, "price"),
     ));
     Ok(ExitCode::SUCCESS)
 }
 
 fn forget(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
-    let kept = setup.home.prices();
-    match std::fs::remove_file(&kept) {
-        Ok(()) => console.note(&format!("the built-in prices of {} from now on", Prices::built_in().as_of())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            console.note(&format!("the built-in prices of {} are in use already", Prices::built_in().as_of()));
-        }
-        Err(error) => {
-            let why = format!("{} cannot be removed: {error}", kept.display());
-            return Err(Failure::new(Kind::General, "the prices were not replaced", why, "remove the file"));
-        }
-    }
+    let had_own = setup.forget_prices().map_err(|error| {
+        let why = format!("{} cannot be removed: {error}", setup.home.prices().display());
+        Failure::new(Kind::General, FAILED, why, "remove the file")
+    })?;
+    let since = if had_own { "from now on" } else { "are in use already" };
+    console.note(&format!("the built-in prices of {} {since}", Prices::built_in().as_of()));
     Ok(ExitCode::SUCCESS)
 }
 
