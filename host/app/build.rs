@@ -1,5 +1,5 @@
 //! Puts the staged plugins, their precompiled code and the files for new plugins into the binary: tables of `include_str!`
-//! and `include_bytes!`, and nothing else. Plugins and code are deflated: a home needs them once. `cargo xtask` stages and precompiles; without it the tables are empty.
+//! and `include_bytes!`, and nothing else. All but the manifests are deflated: a home needs them once, or never. `cargo xtask` stages and precompiles; without it the tables are empty.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -49,8 +49,9 @@ fn main() {
     }
     fs::write(out.join("bundled.rs"), table).expect("the output folder can be written");
     fs::write(out.join("precompiled.rs"), precompiled).expect("the output folder can be written");
-    let scaffold = scaffold(&crate_folder.join("../.."));
-    fs::write(out.join("scaffold.rs"), scaffold).expect("the output folder can be written");
+    let files = out.join("scaffold.json");
+    fs::write(&files, scaffold(&crate_folder.join("../.."))).expect("the output folder can be written");
+    fs::write(out.join("scaffold.rs"), packed(&files, &out)).expect("the output folder can be written");
 }
 
 /// Deflates a file into the output folder. Returns the expression that includes it.
@@ -75,7 +76,7 @@ fn need_bindings(repository: &Path) {
     }
 }
 
-/// The templates of new plugins, the SDK's sources and the contract: folder, path in it, text.
+/// The templates of new plugins, the SDK's sources and the contract: folder, path in it, text, as JSON.
 fn scaffold(repository: &Path) -> String {
     let mut sources = Vec::new();
     for language in folders(&repository.join("sdk/templates")) {
@@ -95,17 +96,17 @@ fn scaffold(repository: &Path) -> String {
         sources.push((format!("sdk/{sdk}"), repository.join("sdk").join(folder)));
     }
     sources.push(("wit".to_owned(), repository.join("wit")));
-    let mut table = String::from("&[\n");
+    let mut found = Vec::new();
     for (name, folder) in sources {
         println!("cargo::rerun-if-changed={}", folder.display());
         for file in files(&folder) {
             let path = file.strip_prefix(&folder).expect("it was found there").to_str().expect("a name in Unicode");
-            writeln!(table, "    ({name:?}, {path:?}, include_str!({:?})),", absolute(&file))
-                .expect("a string takes what is written to it");
+            println!("cargo::rerun-if-changed={}", file.display());
+            let text = fs::read_to_string(&file).expect("the files of new plugins are text");
+            found.push(serde_json::json!({ "folder": name, "path": path, "text": text }));
         }
     }
-    table.push(']');
-    table
+    serde_json::Value::from(found).to_string()
 }
 
 /// The name of a folder.

@@ -36,10 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-config",
             "hermes-diagnostic",
             "hermes-conformance",
-            "hermes-models",
             "hermes-terminal",
-            "hermes-capabilities",
-            "hermes-conversation",
         ],
     ),
     // A program of its own. Its runtimes start as those of `hermes` do; its benchmark starts components by itself.
@@ -65,20 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // What both programs print. It names the errors that commands still get from crates below the application.
-    (
-        "hermes-console",
-        &[
-            "hermes-app",
-            "hermes-config",
-            "hermes-protocol",
-            "hermes-terminal",
-            "hermes-agent",
-            "hermes-models",
-            "hermes-store",
-            "hermes-conversation",
-            "hermes-diagnostic",
-        ],
-    ),
+    ("hermes-console", &["hermes-app", "hermes-config", "hermes-protocol", "hermes-terminal", "hermes-diagnostic"]),
     // What authors do. What they read of it is in `host/cli`.
     (
         "hermes-authoring",

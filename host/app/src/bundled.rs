@@ -1,10 +1,14 @@
 //! Files that the build embeds in the program: the bundled plugins, and the templates of new plugins.
 
+use std::sync::LazyLock;
+
+use hermes_plugin_host::Bundled;
 use hermes_runtime::precompiled::Artifact;
 use hermes_runtime::{CodeFolder, Compiler, Packed, Runtime};
+use serde::Deserialize;
 
 /// The bundled plugins. The table is empty if none were staged before the build.
-pub const BUNDLED: &[hermes_plugin_host::Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
+pub const BUNDLED: &[Bundled] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// Code of bundled plugins that was compiled while the program was built. The table is empty in a build without
 /// `cargo xtask`: then every plugin is compiled on first use.
@@ -15,13 +19,33 @@ pub fn runtime(code: CodeFolder, compiler: Compiler) -> Runtime {
     Runtime::with(code, compiler).with_precompiled(PRECOMPILED)
 }
 
-/// The bundled component that reads the skills of a plugin without code.
-pub fn skill_reader() -> Option<&'static [u8]> {
+/// The bundled plugin that reads the skills of a plugin without code.
+pub fn skill_reader() -> Option<Bundled> {
     hermes_plugin_host::skill_reader(BUNDLED)
 }
 
-/// Text files by folder and path: the templates, the sources of the SDK, the contract.
-pub const SCAFFOLD: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
+/// A text file for new plugins.
+#[derive(Debug, Deserialize)]
+pub struct ScaffoldFile {
+    /// `sdk/LANGUAGE`, `LANGUAGE/TEMPLATE` or `wit`.
+    pub folder: String,
+    /// Below the folder.
+    pub path: String,
+    /// All of it.
+    pub text: String,
+}
+
+/// The templates, the sources of the SDKs and the contract, as JSON.
+const SCAFFOLD: Packed<'static> = include!(concat!(env!("OUT_DIR"), "/scaffold.rs"));
+
+/// The templates of new plugins, the sources of the SDKs and the contract.
+pub fn scaffold() -> &'static [ScaffoldFile] {
+    static FILES: LazyLock<Vec<ScaffoldFile>> = LazyLock::new(|| {
+        let json = SCAFFOLD.unpack().expect("a program whose files are damaged does not start");
+        serde_json::from_slice(&json).expect("the build wrote these files")
+    });
+    &FILES
+}
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,6 @@ mod providers;
 mod reporter;
 pub mod servers;
 pub mod sessions;
-pub mod servers;
 mod setup;
 pub mod skills;
 pub mod spending;
@@ -43,7 +42,7 @@ mod undelivered;
 pub mod undo;
 pub mod workspace;
 
-pub use bundled::{BUNDLED, PRECOMPILED, SCAFFOLD, runtime, skill_reader};
+pub use bundled::{BUNDLED, PRECOMPILED, ScaffoldFile, runtime, scaffold, skill_reader};
 pub use desk::{
     Beginning, Carried, Desk, ImportedFolder, ImportedSession, Lifetime, NoTenant, Opened, SessionRequest, Tenant,
     recovered_undos,

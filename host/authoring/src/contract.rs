@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
-use hermes_app::SCAFFOLD;
+use hermes_app::{ScaffoldFile, scaffold};
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -252,13 +252,13 @@ fn with_well_formed_texts(text: &str) -> String {
 /// The text of the contract for new plugins, by path below its version's folder.
 pub fn texts() -> Vec<(String, String)> {
     let of_current = |path: &'static str| path.strip_prefix(CURRENT)?.strip_prefix('/');
-    let files = SCAFFOLD.iter().filter(|(folder, ..)| *folder == "wit");
-    files.filter_map(|(_, path, text)| Some((of_current(path)?.to_owned(), (*text).to_owned()))).collect()
+    files().filter_map(|(path, text)| Some((of_current(path)?.to_owned(), text.to_owned()))).collect()
 }
 
 /// The files of all versions of the contract: path below `wit/`, and text.
 pub fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SCAFFOLD.iter().filter(|(folder, ..)| *folder == "wit").map(|(_, path, text)| (*path, *text))
+    let of_contract = |file: &&ScaffoldFile| file.folder == "wit";
+    scaffold().iter().filter(of_contract).map(|file| (file.path.as_str(), file.text.as_str()))
 }
 
 #[cfg(test)]

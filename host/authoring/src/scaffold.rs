@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Result;
-use hermes_app::SCAFFOLD;
+use hermes_app::{ScaffoldFile, scaffold};
 
 use crate::contract::{BindingsLanguage, CURRENT, Contract, texts};
 use crate::{PluginKind, ProjectLanguage};
@@ -21,13 +21,13 @@ const TEMPLATE: &str = ".template";
 pub fn files(name: &str, kind: PluginKind, language: ProjectLanguage) -> Result<Vec<(String, String)>> {
     let (common, of_kind) = (format!("{}/common", language.name()), format!("{}/{}", language.name(), kind.name()));
     let mut files = Vec::new();
-    for (folder, path, text) in SCAFFOLD {
+    for ScaffoldFile { folder, path, text } in scaffold() {
         if *folder == common || *folder == of_kind {
             files.push((plain(path), filled(text, name, kind)));
         } else if *folder == "wit" && is_current(path) {
-            files.push((format!("wit/{path}"), (*text).to_owned()));
+            files.push((format!("wit/{path}"), text.clone()));
         } else if let Some(place) = vendored(language, folder, path) {
-            files.push((place, (*text).to_owned()));
+            files.push((place, text.clone()));
         }
     }
     if let Some(target) = generated(language) {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use hermes_app::servers::{
-    self, Cause, Confinement, Endpoint, ListedTool, Listing, McpError, ServerDefinition, ServerInstructions, Tried, is_server_name,
-    login_name, tool_name, weight,
+    self, Cause, Confinement, Endpoint, ListedTool, Listing, McpError, ServerDefinition, ServerInstructions, Tried,
+    is_server_name, login_name, tool_name, weight,
 };
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::settings::McpServerSection;

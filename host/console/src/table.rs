@@ -139,7 +139,8 @@ impl Line {
             return;
         }
         let space = std::mem::take(&mut self.space);
-        for (line, text) in [(&mut self.plain, &cell.text), (&mut self.painted, &console.paint(cell.tone, &cell.text))] {
+        for (line, text) in [(&mut self.plain, &cell.text), (&mut self.painted, &console.paint(cell.tone, &cell.text))]
+        {
             line.extend(std::iter::repeat_n(' ', space));
             line.push_str(text);
         }

@@ -2,7 +2,7 @@
 //! again.
 
 use hermes_capabilities::documents::{Document, Documents, DocumentsError, Written};
-use hermes_notes::{Change, Index, Notes, Operation, Pending, PendingWrite, Refusal, Target, entry_id, thousands};
+use hermes_notes::{Change, Index, Notes, Operation, Pending, PendingWrite, Refusal, Target, entry_id};
 use hermes_plugin_host::Selection;
 use serde_json::Value;
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use hermes_app::memory::{self, BUILT_IN, Notebook, Notes, OpenBreaker, Provider, Retried, Suspension, Target, usage};
-use hermes_app::plugins::Selection;
 use hermes_app::{ModelChoice, Undelivered};
 use hermes_config::Edit;
 use hermes_diagnostic::counted;
