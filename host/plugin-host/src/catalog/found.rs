@@ -200,6 +200,11 @@ impl Found {
         })
     }
 
+    /// Whether its code is in the binary.
+    pub(crate) fn is_in_program(&self) -> bool {
+        matches!(self.location, CodeLocation::Bundled(_))
+    }
+
     /// Whether it has skills in its folder, and no code.
     pub fn is_only_skills(&self) -> bool {
         matches!(&self.location, CodeLocation::Folder(_, files) if files.is_empty())
