@@ -41,7 +41,7 @@ const SCAFFOLD: Packed<'static> = include!(concat!(env!("OUT_DIR"), "/scaffold.r
 /// The templates of new plugins, the sources of the SDKs and the contract.
 pub fn scaffold() -> &'static [ScaffoldFile] {
     static FILES: LazyLock<Vec<ScaffoldFile>> = LazyLock::new(|| {
-        let json = SCAFFOLD.unpack().expect("a program whose files are damaged does not start");
+        let json = SCAFFOLD.unpack().expect("the build deflated these files");
         serde_json::from_slice(&json).expect("the build wrote these files")
     });
     &FILES

@@ -9,8 +9,8 @@ pub use hermes_private_files::{
     Patience, Place, Readers, append_file, open_regular, read_regular, read_text, write_output,
 };
 
-/// What a file is that is no export of this program, as a sentence without its end: `it is a session of Codex`. None if it is an
-/// export, or if nobody knows it.
+/// Which other agent wrote a file, in words that go on a sentence: `it is a session of Codex`. None for an export of Hermes, and for
+/// a form that is not known.
 pub fn recognised(path: &Path) -> Option<String> {
     hermes_recordings::Recording::recognised(path)
 }

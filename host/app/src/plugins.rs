@@ -10,7 +10,7 @@ pub use hermes_plugin_host::record::{Record, Returned, Suspension};
 pub use hermes_plugin_host::rehearsal::Shown;
 pub use hermes_plugin_host::{
     Catalog, Code, Digest, Found, GrantStatus, Limit, LimitSet, Manifest, Origin, Permissions, Pin, PluginOrigin,
-    PluginsError, RequiredVariable, Right, Selection, Trial, Variables,
+    PluginsError, RequiredVariable, Right, Selection, Trial, Variables, try_out,
 };
 pub use hermes_runtime::{Effect, LIMITS, Runtime, Tier, Tool};
 
@@ -106,20 +106,6 @@ pub fn drafts_of(found: &Found) -> Vec<String> {
         Ok(Code::Component(component)) => drafts(&found.manifest, &component),
         _ => Vec::new(),
     }
-}
-
-/// Tries a plugin out, as a session would start it. The code of a plugin without a grant does not run.
-///
-/// # Errors
-///
-/// When a session could not use the plugin either.
-pub async fn try_out(
-    runtime: &Runtime,
-    catalog: &Catalog,
-    selection: &Selection,
-    found: &Found,
-) -> Result<Trial, PluginsError> {
-    hermes_plugin_host::try_out(runtime, catalog, selection, found).await
 }
 
 /// A failed call of a plugin in one line.

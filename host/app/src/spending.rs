@@ -184,7 +184,7 @@ pub async fn titles(store: &dyn SessionStore) -> Result<HashMap<SessionId, Strin
     Ok(sessions.into_iter().filter_map(|session| Some((session.id, session.title?))).collect())
 }
 
-/// The first millisecond of the first of these days, of which today is the last one; 0 for all days.
+/// When the last `days` days began, today included, in Unix milliseconds; 0 for all days.
 pub fn first_moment(days: u32, now: &Zoned) -> u64 {
     let Some(back) = days.checked_sub(1) else { return 0 };
     let day = now.date().checked_sub(Span::new().days(i64::from(back.min(36_500)))).unwrap_or(jiff::civil::Date::MIN);

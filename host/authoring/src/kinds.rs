@@ -1,4 +1,4 @@
-//! The kinds of plugins and the languages that there are templates for.
+//! The plugin kinds and the languages that have templates.
 
 /// A kind of plugin with templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -133,7 +133,8 @@ impl Recording {
         if read.is_empty() { Err(RecordingError::Empty { path: path.to_owned() }) } else { Ok(read) }
     }
 
-    /// What a file is that is no export of this program, as a sentence without its end: `it is a session of Codex`.
+    /// Which other agent wrote a file, in words that go on a sentence: `it is a session of Codex`. None for an export of Hermes, and
+    /// for a form that is not known.
     pub fn recognised(path: &Path) -> Option<String> {
         if opencode::is_database(path) {
             return Some(opencode::described(path).to_owned());
