@@ -45,7 +45,7 @@ impl OpenBreaker {
         format!("breaker {provider}")
     }
 
-    /// The same breaker, which lets the next turn of a later session ask the provider.
+    /// The same breaker with its pause over: the next turn of a later session asks the provider.
     #[must_use]
     pub fn asking_again(self) -> Self {
         Self { retry_at: 0, ..self }
@@ -235,7 +235,7 @@ mod tests {
         assert!(breakers.is_open("mem", 6));
         breakers.ask_again("mem");
         assert!(!breakers.is_open("mem", 6));
-        // It is no answer: one more failure opens it for longer.
+        // Permission to ask is not an answer: the next failure opens the breaker for longer.
         let longer = breakers.failed("mem", "the key is refused", 6).unwrap();
         assert_eq!(longer.open.unwrap().retry_at, 120_006);
     }

@@ -138,7 +138,7 @@ impl Delegate {
         };
         let choice = self.choice(wanted.model);
         let count = wanted.tasks.len();
-        // Nobody would get a later message.
+        // A one-shot process ends with its turn, so a result that arrives later would be lost.
         let background = wanted.background && !parent.one_shot;
         // Stops what has been started if this future is dropped.
         let stop = parent.front.tasks.stop_of_call();

@@ -208,7 +208,7 @@ impl Deliveries {
     }
 }
 
-/// One line for each of these providers for which turns wait, of any session. Rejected turns are not counted.
+/// A notice for each of these providers that still has turns to store, of any session. Rejected turns are not counted.
 pub(crate) async fn unstored(store: &dyn SessionStore, providers: &[String]) -> Result<Vec<Notice>, StoreError> {
     let queued = store.outbox().await?;
     let line = |provider: &String| {

@@ -164,7 +164,7 @@ pub(crate) fn characters(host: &Host) -> usize {
     shape::limit(host.settings.prompt.context_file_max_chars, Some(host.model.context_length))
 }
 
-/// The notice of files that other agents would read, unless the user was told the same in this workspace before.
+/// The notice of files that other agents would read, unless the user has seen the same notice in this workspace.
 async fn not_told_yet(
     store: &dyn SessionStore,
     workspace: &Path,

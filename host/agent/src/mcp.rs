@@ -296,16 +296,16 @@ fn identity(definition: &ServerDefinition, listing: &Listing) -> Identity {
     }
 }
 
-/// What the tools of a server take in a request that has all of them.
+/// The size of a server's tools in a request that contains all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Weight {
-    /// How many there are.
+    /// The number of tools.
     pub tools: usize,
     /// Their definitions, in estimated tokens.
     pub tokens: u32,
 }
 
-/// What the tools that the user chose of a server's list take in a request.
+/// The size of those tools of a server's list that the user chose.
 pub fn weight(definition: &ServerDefinition, listing: &Listing) -> Weight {
     let (tools, _) = ServerTools::new(definition, None, listing);
     let schemas = tools.catalog.iter().map(|tool| {
@@ -472,7 +472,8 @@ impl Tools for ServerTools {
     }
 }
 
-/// `reads`: the user says that it only reads, and nobody else has checked it. `open_world`: what it returns may be a stranger's.
+/// `reads`: the user trusts that it only reads, which Hermes cannot check. `open_world`: its results may contain text of
+/// strangers.
 fn offered(server: &str, reads: bool, open_world: bool, schema: OfferedSchema) -> Tool {
     Tool {
         schema,
@@ -601,8 +602,8 @@ impl Front for SessionFront {
     }
 }
 
-/// Until when a session waits for the tools of its servers. A session with a stored prompt has its tools already; for a server of
-/// which no list is kept it waits nevertheless.
+/// Until when a session waits for the tools of its servers. A session with a stored prompt has its tools already. It waits only
+/// for servers without a kept list.
 pub(crate) fn patience(has_prompt: bool) -> Instant {
     let now = Instant::now();
     if has_prompt { now } else { now + limits::PATIENCE }

@@ -69,7 +69,7 @@ pub(crate) fn with_recollections(
         }
         let piece = fence::defuse(text);
         let note = if recollection.is_late { late_note } else { 0 };
-        // Only what fits is scanned, and once.
+        // Texts that do not fit, and repeated ones, need no scan.
         if tokens::of_text(&piece) + note > left || !known.insert(piece.clone()) {
             continue;
         }

@@ -59,7 +59,7 @@ impl Prefetches {
         running.insert(provider.to_owned(), Prefetch { running: task, is_late: false });
     }
 
-    /// What is ready, with whether it came late. What is not ready serves a later turn.
+    /// The recalls that are ready, and whether each is late. The others go on and serve a later turn.
     pub(crate) fn take(&self) -> Vec<(String, bool, Vec<Recollection>)> {
         let mut ready = Vec::new();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,7 +37,7 @@ impl Offer {
         front: &Front,
         servers: Option<&McpServers>,
     ) -> Result<Self, AgentError> {
-        // What plugins say is said again when the session begins.
+        // Notices of plugins are dropped here, because they come again when the session begins.
         let front = Front { rights: front.rights.clone(), ..Front::new(FeedLimits::SHARED, front.mode.clone()) };
         let history = Journal::empty(&host.store).history();
         let unconnected;

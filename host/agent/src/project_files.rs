@@ -29,7 +29,7 @@ struct Before {
     project: Project,
     /// The entries of the workspace that start programs or instruct agents, and why they are on the list.
     listed: BTreeMap<PathBuf, String>,
-    /// Whether programs run beside the session from now on.
+    /// Whether servers run as programs beside the session since the files were read.
     is_beside_programs: bool,
     since: SystemTime,
 }
@@ -39,9 +39,9 @@ struct Before {
 pub(crate) enum Moment {
     /// When a session begins or is opened.
     Opening,
-    /// At a compaction, which nobody asked for.
+    /// At a compaction. The user did not ask for a new prompt.
     Compaction,
-    /// When the user asks for it, and so for the files as they are.
+    /// The user asks for a new prompt, and so accepts the files as they are now.
     Asked,
 }
 
@@ -132,7 +132,8 @@ pub(crate) fn protect_imports(protected: &mut Arc<Listed>, servers: &mut [Server
     }
 }
 
-/// A notice of the files whose texts are not those of the last new session in this workspace. From now on, the texts of now count.
+/// A notice of the files that changed since the last new session in this workspace. Stores the present texts for the next
+/// comparison.
 pub(crate) async fn changed_since_last(
     store: &dyn SessionStore,
     workspace: &Path,

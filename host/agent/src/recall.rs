@@ -99,7 +99,7 @@ impl Recalls {
                 late.extend(self.take(&name, true, answer, &mut recall, now));
             }
             if self.breakers.is_open(&name, now) {
-                // What it may still answer serves a later turn.
+                // A recall that is still running serves a later turn.
                 self.running.extend(earlier.map(|earlier| (name, earlier)));
                 continue;
             }

@@ -33,7 +33,7 @@ impl Attempts {
         !self.is_last_round && (self.failed.iter().any(|(_, error)| error.may_pass()) || is_untried())
     }
 
-    /// The models that are not asked again in this round, with the one that serves now.
+    /// The models that this round no longer asks: those that failed, and the one that serves now.
     fn tried(&self, serving: usize) -> Vec<usize> {
         self.failed.iter().map(|(model, _)| *model).chain([serving]).collect()
     }
@@ -74,7 +74,7 @@ pub(crate) async fn after_failure(
     serve(host, live, next).await
 }
 
-/// A line about a failure. What to do is for the user only if waiting does not help.
+/// A line about a failure. It contains a remedy only if waiting does not help.
 fn failure(line: String, error: &ModelError) -> Notice {
     if error.may_pass() { line.into() } else { Notice::new(line, error.parts().2) }
 }
@@ -129,7 +129,7 @@ pub(crate) fn answered(host: &Host) {
 async fn serve(host: &Host, live: &mut Live, model: usize) -> Result<(), AgentError> {
     host.chain.serve(model);
     let serving = &host.chain.now().model;
-    // A plan is made for a window, and the engine would answer nothing else while it makes one.
+    // A plan under way is for the old model's window, and the engine answers nothing else until it is done.
     live.compaction.compactor.finish(Duration::ZERO).await;
     let settings = RequestSettings::of(host);
     live.prefix.outgoing.change_model(settings, &live.log.session, &live.prefix.frozen, &live.log.journal).await?;

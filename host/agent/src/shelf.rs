@@ -36,7 +36,7 @@ pub(crate) const USE: &str = "tool_use";
 const OF_USED: u32 = 2;
 /// About so many bytes of names are a token.
 const BYTES: usize = 3;
-/// The most bytes of names, whatever the room, and the least.
+/// The most bytes of names, however large the room is, and the fewest.
 const MOST_NAMES: usize = 48 << 10;
 const LEAST_NAMES: usize = 2 << 10;
 /// Servers without any name cost so many bytes at most.
@@ -250,7 +250,7 @@ pub(crate) fn opened<'s>(
 fn check(call: &ToolCall, schema: &str) -> Result<(), String> {
     let arguments: Value = serde_json::from_str(&call.arguments).map_err(|_| "`arguments` must be a JSON object")?;
     let Ok(read) = serde_json::from_str::<Value>(schema) else { return Ok(()) };
-    // A schema that no validator takes is no reason to refuse a call.
+    // A call passes unchecked if the schema itself is invalid.
     let Ok(validator) = json_schema(&read) else { return Ok(()) };
     let faults: Vec<String> = validator
         .iter_errors(&arguments)

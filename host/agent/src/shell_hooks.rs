@@ -143,7 +143,8 @@ impl Hooks for SessionHook {
 }
 
 impl SessionHook {
-    /// What the hook decides. What it says without effect is told once in a session, but a refusal that comes too late each time.
+    /// The decision of the hook. Words without effect are shown once in a session; a refusal that comes too late is shown each
+    /// time.
     fn decided(&self, answer: Answer) -> Verdict {
         let is_before = self.hook.moment == HookMoment::BeforeTool;
         let moment = self.hook.moment.name();

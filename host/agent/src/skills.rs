@@ -75,7 +75,7 @@ impl SkillGuard {
 
 /// The text of a skill for another agent: with its user's arguments, and the path of the skill's folder.
 pub fn filled_skill(text: &SkillText<'_>, arguments: &str) -> String {
-    // Not behind the arguments, which are no part of the skill.
+    // The folder is filled in first: the user's arguments may contain the same placeholder, which must stay as typed.
     arguments::substituted(&text.content.replace(FOLDER, text.folder), arguments)
 }
 
@@ -94,7 +94,7 @@ impl PartialEq for SkillGuard {
 /// A skill that the user can call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedSkill {
-    /// Its name: `/NAME` calls it. A further skill of the same name has the one of its plugin in front, as in `PLUGIN:NAME`.
+    /// Its name: `/NAME` calls it. If several skills share the name, all but the first are called `PLUGIN:NAME`.
     pub name: String,
     /// Its plugin.
     pub plugin: String,

@@ -1,7 +1,7 @@
 //! Messages of the user that go into a running turn.
 //!
 //! Each goes into the next tool result, marked as the user's: so the roles still alternate, and the bytes that were sent
-//! stay a prefix of the next request. What no result takes is handed back when the turn ends.
+//! stay a prefix of the next request. If no tool result follows, the message is handed back when the turn ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,10 +1,10 @@
-//! How much the model thinks, and what it cannot do of that.
+//! How much the model thinks, and which requested efforts it does not support.
 
 use hermes_models::{Effort, Thinking};
 
 use crate::host::Host;
 
-/// What the user should know before the effort is requested; nothing if the model takes it.
+/// A line for the user if the model cannot think as much or as little as requested.
 pub(crate) fn shortfall(host: &Host, effort: Effort) -> Option<String> {
     line(&host.model.name, effort, host.chain.now().provider.thinking(&host.model.name, effort))
 }

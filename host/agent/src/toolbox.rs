@@ -453,7 +453,7 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(self.gate.running().taken(&begun).as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
-        // What a tool says of a failure is as foreign as its results, and the words of Hermes never are.
+        // A tool's error text is as foreign as its results. Errors that Hermes words itself are not.
         let may_be_foreign = match &result {
             Ok(content) => !content.is_of_host,
             Err(Failed::Tool(_)) => true,
@@ -482,7 +482,7 @@ impl Toolbox {
         untrusted::is_of(&offered.tool, source)
     }
 
-    /// What a call would do, as its plugin says. A plugin that does not say it when it is asked makes the call a dangerous one.
+    /// The effect of a call, as its plugin describes it. If the plugin fails to answer, the call counts as dangerous.
     async fn deed(&self, offered: &Offered, call: &ToolCall) -> CallEffect {
         let of_tool = CallEffect::of(offered.tool.effect);
         let preview = self.previews.iter().find(|preview| preview.name() == offered.plugin.name());
@@ -541,7 +541,7 @@ impl Toolbox {
             let text = self.own.call(&self.gate, call, &id, &self.listing()).await;
             return text.map(Content::text).map_err(Failed::Host);
         };
-        // What the tool asked for, such as more time.
+        // Requests of the tool itself, such as more time.
         let extra = offered.tool.extra.clone();
         let invocation = Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra };
         let output = match offered.plugin.call(invocation).await.map_err(|error| error.for_model(&call.name)) {

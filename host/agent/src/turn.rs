@@ -418,7 +418,7 @@ async fn reply(
     }
 }
 
-/// What the user should know about a log that the model does not get as it is stored.
+/// The line for the user if the model gets a repaired log instead of the stored one.
 fn incomplete(repairs: Repairs) -> String {
     let only_results = Repairs { calls_answered: repairs.calls_answered, ..Repairs::default() };
     match repairs.calls_answered {

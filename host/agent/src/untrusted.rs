@@ -23,9 +23,9 @@ pub(crate) enum Source {
     Server,
 }
 
-/// Whether a tool returns text of strangers, in results and in errors. Of a plugin that can hear from strangers every tool does: its
-/// own words about itself do not count. Another plugin can say so of a tool that reads. A tool of an MCP server may fetch a page
-/// whatever its effect, unless the user trusts the server's word that it does not.
+/// Whether a tool returns text of strangers, in results and in errors. All tools of a plugin that can hear from strangers do,
+/// whatever the plugin says. Another plugin can mark a tool that reads. A tool of an MCP server may always fetch a page, unless
+/// the user trusts the server's word that it does not.
 pub(crate) fn is_of(tool: &Tool, source: Source) -> bool {
     match source {
         Source::ForeignPlugin => true,
@@ -49,7 +49,7 @@ pub(crate) fn cost() -> u32 {
 /// passages. Only patterns that are suspicious anywhere count: pages say much that no project file would.
 pub(crate) fn fenced(tool: &str, text: &str, marks: &Marks) -> (String, Option<Notice>) {
     let source = format!("a result of `{tool}`");
-    // That the tool failed stays, whatever is left out of its reason.
+    // The prefix of an error stays, even if the scan removes its text.
     let (failed, text) = text.strip_prefix(FAILED).map_or(("", text), |reason| (FAILED, reason));
     let cleaned = scan::cleaned(&source, text, Scope::All, 1);
     let text = format!("{failed}{}", fence::defuse_tag(&fence::defuse(&cleaned.text), UNTRUSTED_TEXT));

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub(crate) struct RunningCalls {
     state: watch::Sender<State>,
-    /// How long the user was asked during calls, all together.
+    /// The total time for which calls waited for answers of the user.
     asked: Mutex<Duration>,
 }
 
@@ -103,7 +103,7 @@ impl RunningCalls {
     /// Waits until the call that wants to ask the user is the only one that runs. Those that also want to ask wait for its end.
     pub(super) async fn alone(&self) {
         let steps_aside = |state: &mut State| {
-            // What asks outside of a call has nobody beside it.
+            // A question outside of a call waits for nothing: no call runs.
             let is_call = state.running > 0;
             state.running -= i32::from(is_call);
             state.one_by_one |= is_call;

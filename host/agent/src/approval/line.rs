@@ -1,9 +1,9 @@
 //! The commands in a line of the shell, found as a shell finds them.
 //!
 //! The reader knows quotes, operators, redirections, here-documents and every place where a shell starts another command. It runs and
-//! expands nothing. A word keeps what is unknown about it: a file pattern or an expansion may become any text. What is plain enough
-//! to be judged exactly is narrow ([`Line::is_plain`]), so that a construct which this reader understands in another way than the
-//! user's shell is never taken for a plain one. For the rest it finds too many commands rather than too few.
+//! expands nothing. A word keeps what is unknown about it: a file pattern or an expansion may become any text. Only few lines
+//! count as plain and are judged exactly ([`Line::is_plain`]), so that a construct which the user's shell reads differently never
+//! passes for a plain one. In all other lines the reader finds too many commands rather than too few.
 
 #[cfg(test)]
 mod attack;
@@ -243,8 +243,8 @@ impl Line {
         if is_read { Ok(found.is_some()) } else { Err(Unreadable) }
     }
 
-    /// What a test finds about a command that may run, also about one that others start with their arguments; and whether all
-    /// commands are read.
+    /// The first result of a test over the commands that may run, those that other commands start with their arguments included.
+    /// The flag says whether every command could be read.
     pub(super) fn first_command<T>(&self, test: impl Fn(&[Word]) -> Option<T>) -> (Option<T>, bool) {
         let mut hidden = Hidden { is_input_unread: self.has_open_input, ..Hidden::default() };
         hidden.lines.push((self.clone(), 0));
@@ -664,7 +664,8 @@ fn is_of_a_name(c: char) -> bool {
 /// Whether two patterns have a text in common.
 fn overlap(one: &[Atom], other: &[Atom]) -> bool {
     let open = |atom: &Atom| matches!(atom, Atom::Many | Atom::Any | Atom::Text);
-    // Which beginnings of `other` the atoms of `one` so far may be.
+    // `reached[n]` says whether the atoms of `one` so far can match the first n atoms of `other`. An atom for any text may also
+    // match nothing.
     let close = |reached: &mut Vec<bool>| {
         for at in 0..other.len() {
             if reached[at] && open(&other[at]) {

@@ -152,8 +152,8 @@ pub(super) struct Commands<'a> {
     pub(super) approved: &'a [Pattern],
 }
 
-/// What the kind of a right begins with that only an entry with this very word allows: without a sandbox, a program has all rights
-/// of the user.
+/// The prefix of rights to run without the sandbox. Only an entry with this prefix allows them, because such a program has all
+/// rights of the user.
 pub(super) const UNCONFINED: &str = "unconfined:";
 
 impl ApprovalRules {

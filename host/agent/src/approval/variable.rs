@@ -286,7 +286,7 @@ mod tests {
             ("LD_PRELOAD", Some("x")),
             ("BASH_ENV", Some("")),
             ("PROMPT_COMMAND", Some("x")),
-            // What a program takes for its own arguments.
+            // Programs read these values as further arguments.
             ("CARGO_ALIAS_QQ", Some("version")),
             ("MAVEN_ARGS", Some("deploy")),
             ("TF_CLI_ARGS_plan", Some("x")),

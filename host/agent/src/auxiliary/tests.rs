@@ -333,7 +333,7 @@ async fn a_window_that_a_provider_names_is_kept_and_stored_and_a_larger_model_se
     let told = "the request is longer than the model's window: long; for the task `memory`, Hermes keeps to 8000 tokens for \
                 other-0 of p";
     assert_eq!(notices(&mut fixture)[0], told);
-    // What is known already is not told again.
+    // The user reads about a learned window once.
     fixture.ask("memory").await.unwrap();
     assert_eq!(notices(&mut fixture), Vec::<String>::new());
 }
@@ -349,7 +349,7 @@ async fn a_request_that_is_too_long_for_every_model_is_refused() {
     // 60,000 is more than is known of the second model.
     assert_eq!(learned(store.as_ref(), "other-1").await, None);
     assert_eq!(learned(store.as_ref(), "big").await, Some(30_000));
-    // No model takes more than the first one said.
+    // The only model has named a window of 95,000, and the request is longer.
     let alone = vec![vec![too_long(95_000)], vec![Say("next")]];
     let (fixture, ..) = stored(alone, vec![Say("session")]);
     assert_eq!(fixture.ask("memory").await.unwrap_err().code, "too-long");

@@ -286,7 +286,7 @@ impl Compactor {
         self.assess_end(target, true).await
     }
 
-    /// The same after the only turn of a process: nothing is prepared.
+    /// Lets the engine assess the conversation after the only turn of a process. Nothing is prepared, because the process ends.
     pub async fn single_turn_ended(&mut self, target: &mut dyn CompactionTarget) -> Result<(), AgentError> {
         self.assess_end(target, false).await
     }
@@ -449,7 +449,7 @@ impl Drop for Compactor {
     }
 }
 
-/// The failure in a sentence. Where in its source the engine panicked is for its author, who finds it in the log.
+/// The failure in a sentence for the user. The place of a panic in the engine's source is only in the log, for its author.
 fn engine_failure(error: &CallError) -> String {
     let Cause::Trap(crash) = &error.cause else { return error.to_string() };
     format!("the context engine `{}` {} crashed: {}", error.plugin, error.version, crash.what)

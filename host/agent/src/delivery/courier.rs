@@ -210,7 +210,7 @@ impl Courier {
                         let line = format!("the memory `{}` stores turns again", self.memory.name());
                         self.deliverer.notices.notice(line);
                     }
-                    // What it failed at before, perhaps in another process, works again.
+                    // The turn had failed before, perhaps in another process, so the provider has recovered.
                     if turn.attempts > 0 {
                         self.deliverer.prefetches.breakers().ask_again(self.memory.name());
                     }
@@ -286,7 +286,7 @@ fn read(history: &dyn History, turn: &QueuedTurn) -> Reading {
     let assistant = match answer {
         Some(answer) if interrupted => written_before(&answer.content).map_or_else(
             || {
-                // The user stopped a call: what the model wrote stands before it.
+                // The user stopped a call, so the model's words are in an earlier reply.
                 let replies =
                     headers.iter().rev().filter(|header| header.role == Role::Assistant && header.id != last.id);
                 replies

@@ -8,7 +8,7 @@ use hermes_plugin_host::{Cause, FaultKind};
 const LEAST: Duration = Duration::from_secs(2);
 /// The longest pause after failures.
 const MOST: Duration = Duration::from_secs(60 * 60);
-/// The longest pause if the user can put the cause right: nobody tells Hermes when that has happened.
+/// The longest pause if only the user can remove the cause. It is short because Hermes does not learn when that is done.
 const MOST_FOR_USER: Duration = Duration::from_secs(5 * 60);
 /// The shortest pause that a provider can request.
 const LEAST_REQUESTED: Duration = Duration::from_secs(1);

@@ -38,7 +38,7 @@ impl Warmth {
         self.pauses.sent(session, at_ms);
     }
 
-    /// What a warming cost. If the price of the model that answered is unknown, that of the model that was asked counts.
+    /// The cost of a warming. If the price of the model that answered is unknown, the price of the requested model counts.
     fn cost_of(&self, usage: Usage, known: Option<f64>) -> f64 {
         known.unwrap_or_else(|| warming_cost(f64::from(usage.input), &self.price))
     }
@@ -48,7 +48,8 @@ impl Warmth {
     }
 }
 
-/// Whether a warming read the prefix from the cache. What it wrote instead would be gone with the next pause as well.
+/// Whether a warming read the prefix from the cache. If it wrote the prefix instead, it saved nothing: the next pause would lose
+/// that as well.
 fn is_read(usage: Usage) -> bool {
     usage.cache_read > usage.input / 2
 }
@@ -158,7 +159,7 @@ impl Outgoing {
         }
     }
 
-    /// What the warmings of a pause that has ended cost and saved, once.
+    /// Takes the line about the cost and the saving of the last pause's warmings.
     pub(crate) fn take_kept_warm(&mut self) -> Option<String> {
         self.kept_warm.take()
     }

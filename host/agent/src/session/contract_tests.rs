@@ -267,7 +267,7 @@ async fn optional_calls_to_a_memory_wait_while_its_breaker_is_open_and_turns_are
     let optional = |note: &&String| note.starts_with("ahead") || *note == "upkeep";
     assert_eq!(notes.iter().filter(optional).collect::<Vec<_>>(), ["ahead of first", "ahead of second"], "{notes:?}");
     assert_eq!((memory.turns.lock().unwrap().len(), *memory.beginnings.lock().unwrap()), (5, 1), "{notes:?}");
-    // A rewind is told nevertheless: it would be lost.
+    // The provider hears of a rewind although its breaker is open: otherwise the rewind would be lost.
     let again = process.open(Begin::Resume(id.clone()), rules).await;
     let gone = process.store.conversation(&id).unwrap()[2].id;
     again.send(Command::Rewind { to: gone }).await.unwrap();

@@ -1,5 +1,5 @@
 //! What a model adds to a search, if the user wants it: other words for the query, and summaries of the conversations that were
-//! found. A search never depends on it: what fails or takes too long is left out, and excerpts stand in its place.
+//! found. A search never depends on the model: if it fails or takes too long, the answer shows excerpts instead.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

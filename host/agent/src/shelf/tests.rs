@@ -28,7 +28,7 @@ fn everything_stays_while_it_has_room() {
     assert_eq!(Shelf::choose(&all, fewer_tokens, NONE, &[]).map(|shelf| shelf.len()), Some(100));
     let fewer_tools = Room { tools: Some(99), ..enough };
     assert_eq!(Shelf::choose(&all, fewer_tools, NONE, &[]).map(|shelf| shelf.len()), Some(100));
-    // What has to stay is no reason for a shelf.
+    // Without a tool that may be moved, there is no shelf.
     assert_eq!(Shelf::choose(&all, Room { tokens: 0, tools: Some(1) }, |_, _| true, &[]), None);
 }
 
@@ -44,7 +44,7 @@ fn what_was_used_most_stays_in_half_of_the_room_and_never_above_the_limit_of_the
     let room = Room { tokens: total(&all) / 2, tools: None };
     let stays = kept(room);
     assert!(total(&stays) <= room.tokens / 2 && total(&stays) > room.tokens / 3, "{}", total(&stays));
-    // Those at the beginning of the list.
+    // The tools that were used most stay.
     assert_eq!(stays.last(), all.last());
     assert_eq!(kept(Room { tools: Some(12), ..room }).len(), 10);
     assert_eq!(kept(Room { tools: Some(1), ..room }).len(), 0);
@@ -77,7 +77,7 @@ fn a_prompt_with_deferred_tools_keeps_their_definitions_and_one_without_gets_non
     assert_eq!(deferred.len(), 3);
     let list = hermes_models::deferred_json(&deferring.schemas(), &deferred);
     assert_eq!(Shelf::beside(&ToolNames::of(&list), &all, room), Some(deferring.clone()));
-    // What the server offers since then is found too, and called with `tool_use`.
+    // A tool that a server added later is found too, and called with `tool_use`.
     let more = [all.clone(), tools("notes", 1)].concat();
     let later = Shelf::beside(&ToolNames::of(&list), &more, room).expect("a shelf");
     assert!(later.has("mcp_notes_tool_000") && later.is_deferred);

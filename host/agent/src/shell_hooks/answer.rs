@@ -1,9 +1,9 @@
 //! What the end and the output of a hook decide.
 //!
-//! A guard must not be skipped, so consent has to be understood: silence is consent, and an object is if every member of it is known
-//! and none objects. The forms of other agents are known, but the rule does not depend on this list. What is missing in the list
-//! blocks, and so does text without an object: no list of words tells a refusal from the report of a linter. At the other moments
-//! nothing is decided, so text is information.
+//! A guard must not be skipped by a misunderstanding. So only two outputs are consent: silence, and an object whose members are
+//! all known and do not object. The forms of other agents are known too. A form that is missing in the list blocks the call, so
+//! an incomplete list is safe. Text without an object also blocks, because no list of words tells a refusal from the report of a
+//! linter. At the other moments a hook decides nothing, so its text is information.
 
 mod json;
 
@@ -124,8 +124,8 @@ fn of_output(output: &[u8], guards: bool) -> Result<Answer, String> {
     Ok(Answer { verdict, unheard })
 }
 
-/// Whether an object is a line of a log, which is text: it has the level of a line that reports nothing bad, a message, and nothing
-/// else but when and where.
+/// Whether an object is a line of a log, which counts as text. Such a line has a harmless level, a message, and otherwise only
+/// times and places.
 fn is_log_record(members: &[(String, Json)]) -> bool {
     const LEVELS: [&str; 4] = ["level", "severity", "lvl", "loglevel"];
     const QUIET: [&str; 3] = ["info", "debug", "trace"];
@@ -211,8 +211,8 @@ fn is_said(character: char) -> bool {
     character.is_alphanumeric() || character == '\0'
 }
 
-/// Text around objects that decide. They are the answer, so it is for nobody, unless it may be a refusal. The second
-/// value is text without effect. `output` is the text with the objects.
+/// Judges the text around objects that decide. The objects are the answer, so the text has no effect unless it may be a refusal.
+/// The second value is text without effect. `output` is the text with the objects.
 fn of_text_beside(text: &str, output: &str) -> (Said, Option<Unheard>) {
     const PERMITS: [&str; 5] = ["allow", "permit", "run", "execut", "proceed"];
     let text = text.trim();
@@ -249,7 +249,7 @@ struct Object {
     reasons: Vec<(usize, String)>,
     /// A member that is not understood.
     unclear: Option<String>,
-    /// A member that makes sense only beside a refusal.
+    /// A member that makes sense only together with a refusal.
     stops: Option<String>,
     unheard: Option<Unheard>,
 }

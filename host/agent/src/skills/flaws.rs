@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use hermes_diagnostic::{Action, Notice};
 use hermes_session_store::SessionStore;
 
-/// The store's note of the flaws that the user was told of.
+/// The name of the store's note that lists the flaws which the user has seen.
 fn note_of(plugin: &str) -> String {
     format!("skill flaws {plugin}")
 }
 
-/// A notice for each plugin with flaws that the user was not told of. From now on, these count as told. `all` says whether every
-/// plugin has listed its skills. Only then does a flaw that is missing now count as mended, and is told if it comes back.
+/// A notice for each plugin with flaws that the user has not seen yet, which are stored as seen. `all` says whether every plugin
+/// has listed its skills. Only then does a flaw that is missing now count as mended, and is shown again if it comes back.
 pub(crate) async fn untold(
     store: &dyn SessionStore,
     found: BTreeMap<String, BTreeSet<String>>,

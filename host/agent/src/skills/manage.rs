@@ -368,7 +368,7 @@ impl SkillManager {
 const NAMES: &str = "it begins with a lower-case letter or a digit, and has no more than 64 lower-case letters, digits, `.`, `_` and `-`";
 const FORM: &str = "a SKILL.md begins with lines of --- around `name: NAME` and `description: WHEN IT HELPS`";
 
-/// What the user has agreed to, so that the file is changed without another question.
+/// Makes a change to which the user has already agreed. The guard of files asks for consent, and gets it without a question.
 fn agreeing(change: impl Fn(&Agreed) -> Result<(), FilesError>) -> Result<(), String> {
     const ATTEMPTS: usize = 3;
     let mut agreed = Agreed::to_nothing();

@@ -1,5 +1,5 @@
 //! Arguments as the schema of the tool describes them, where a model wrote a value of another type whose meaning is plain: `"true"`
-//! for a flag, a list inside a text, the whole object encoded twice. What is not plain stays, and the tool says what is wrong.
+//! for a flag, a list inside a text, the whole object encoded twice. Other mistakes stay, and the tool reports them.
 
 use std::borrow::Cow;
 

@@ -84,7 +84,8 @@ pub(crate) fn result(
         false => (shortened_reminder(text, budget, reminder::LONGEST), None),
     });
     let (reminder, left_out) = reminder.map_or((None, None), |(text, notice)| (Some(text), notice));
-    // A provider that loads the tools which a search found takes no words beside their names. Then the model gets the text of the search.
+    // Providers that load found tools accept only their names, without further words. If the result has more to say, the model
+    // gets the text of the search instead.
     let is_whole = call.name != found::SEARCH || host.is_none() && user.is_none();
     let structured = answer.structured.clone().filter(|_| is_whole);
     if answer.failed || !answer.images.is_empty() || structured.is_some() || reminder.is_some() {
@@ -99,7 +100,7 @@ pub(crate) fn result(
         })]);
     }
     let room = if answer.is_untrusted { budget.saturating_sub(untrusted::cost()).max(LEAST) } else { budget };
-    // What a tool gave for the file is more than the result.
+    // The file then holds more than the result shows.
     let named = kept.filter(|_| answer.whole.is_some()).map(|kept| format!("\n[{}]", whereabouts(kept)));
     let shown = match answer.content.as_str() {
         // Some providers refuse an empty result.
@@ -125,7 +126,8 @@ fn whereabouts(Kept { path, lines }: &Kept) -> String {
     format!("The whole text is in {}, {lines} lines: read_file shows it in parts.", path.display())
 }
 
-/// A reminder of strangers in its fence. What the scan puts in the place of a passage may be longer than the passage.
+/// A reminder from strangers, in its fence. It may have to be shortened again, because a marker of the scan can be longer than
+/// the passage that it replaces.
 fn fenced_reminder(tool: &str, text: &str, budget: u32, marks: &Marks) -> (String, Option<Notice>) {
     let mut most = reminder::LONGEST / 4 * 3;
     loop {

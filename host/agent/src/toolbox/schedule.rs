@@ -55,7 +55,7 @@ pub(super) fn originals(calls: &[ToolCall], nature: impl Fn(&str) -> Nature) -> 
 fn canonical(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     match serde_json::from_str::<Value>(text) {
-        // Which of two members of one name counts is for the tool to say.
+        // Arguments with a repeated member stay as they are: the tool decides which of the two counts.
         Ok(mut value) if is_exact(&value) && !hermes_prompt::scan::has_repeated_member(text) => {
             value.sort_all_objects();
             Cow::Owned(value.to_string())

@@ -55,8 +55,8 @@ pub(super) async fn run(
         }
         let (send, mut answers) = mpsc::unbounded_channel();
         let answering = toolbox.start(run, reply, started, &originals);
-        // Calls and warming go on while a result is stored. A call that nobody polls could hold what storing waits for, such as
-        // its turn at the store.
+        // Calls and warming go on while a result is stored. Without polling, a call could keep something that the storing needs,
+        // such as its turn at the store.
         let answering = async move {
             let mut answering = std::pin::pin!(answering);
             while let Some(answer) = answering.next().await {
@@ -79,7 +79,7 @@ pub(super) async fn run(
                 let at = stored_results;
                 let original = || originals[at].and_then(|first| shared.get(&first)).map(Answer::copy);
                 let mut answer = answer.or_else(original).expect("the answers come in the order of the calls");
-                // What strangers wrote stays theirs when it is quoted.
+                // A quotation of untrusted text stays untrusted.
                 answer.is_untrusted |=
                     toolbox.quotes_conversation(&call.name) && untrusted::is_in(&journal.conversation());
                 if originals.contains(&Some(at)) {

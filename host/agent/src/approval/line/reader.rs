@@ -301,7 +301,7 @@ impl<'f> Reader<'f> {
         read.map(drop)
     }
 
-    /// What begins with `$((`, from the second parenthesis on: arithmetic if two parentheses close it, else commands.
+    /// Reads what begins with `$((`, from the second parenthesis on: arithmetic if two parentheses close it, else commands.
     fn arithmetic(&mut self) -> Result<(), Unreadable> {
         let (mut open, mut length) = (0, 0);
         for c in &self.text[self.at..] {
@@ -422,7 +422,7 @@ impl<'f> Reader<'f> {
     /// A word, and whether a part of it is quoted.
     fn word(&mut self) -> Result<(Word, bool), Unreadable> {
         let (begin, mut atoms, mut is_quoted) = (self.at, Vec::new(), false);
-        // Where `[…]` or `{…}` begins: what is in it is not known by its place.
+        // The atom at which `[…]` or `{…}` begins. The atoms inside are alternatives, so their places say nothing.
         let mut open = None;
         while let Some(c) = self.peek() {
             match c {
@@ -567,7 +567,8 @@ impl<'f> Reader<'f> {
         }
     }
 
-    /// What begins with `$` or a backquote. In quotes it stays one word, unless it is about all arguments or a whole array.
+    /// Reads an expansion, which begins with `$` or a backquote. In quotes it gives one word, unless it names all arguments or a
+    /// whole array.
     fn expansion(&mut self, is_quoted: bool) -> Result<Atom, Unreadable> {
         let mut atom = if is_quoted { Atom::Text } else { Atom::Any };
         if self.takes('`') {

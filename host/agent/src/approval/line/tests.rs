@@ -246,7 +246,7 @@ fn what_a_shell_may_read_in_another_way_counts_as_unread() {
         "echo 'git\\x20push' | sh",
         "printf '%q' git | sh",
         "source <(rev x)",
-        // What the line sets, a shell or a program may run.
+        // A shell or a program may run the value that the line sets.
         "BASH_ENV=x bash",
         "BASH_ENV=x; export BASH_ENV; bash -c ls",
         "export BASH_ENV=x && bash build.sh",
@@ -398,7 +398,7 @@ fn a_rule_that_denies_stops_only_what_may_be_meant() {
         match line.any_command(|words| denied.iter().any(|pattern| pattern.may_mean(words))) {
             Ok(true) => "denied",
             Ok(false) => "passes",
-            // What is read and denied wins.
+            // A denied command counts even if the rest of the line cannot be read.
             Err(Unreadable) => match line.first_command(|words| denied.iter().find(|p| p.may_mean(words))).0 {
                 Some(_) => "denied",
                 None => "asked",

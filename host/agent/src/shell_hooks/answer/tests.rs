@@ -67,7 +67,7 @@ fn the_forms_of_other_agents_decide() {
         (r#"{"cancel": false}"#.to_owned(), "proceed"),
         (r#"{"action": "reject", "message": "no"}"#.to_owned(), "block: no"),
         (r#"{"Decision": "Deny", "Reason": "no"}"#.to_owned(), "block: no"),
-        // What objects wins, whatever else is said.
+        // A refusal wins over every other member.
         (r#"{"decision": "allow", "continue": false, "stopReason": "no"}"#.to_owned(), "block: no"),
         (r#"{"decision": "deny", "decision": "allow", "reason": "no"}"#.to_owned(), "block: no"),
         (r#"{"decision": "deny", "reason": "no", "severity": 3}"#.to_owned(), "block: no"),
@@ -248,7 +248,7 @@ fn lines_around_a_decision_change_it_only_if_they_may_refuse() {
         ("no, denied", false),
         ("0 blocked\ndenied by rule 3", false),
         ("must not run", false),
-        // What a log reports at another level may be a refusal.
+        // A log line of any other level may be a refusal.
         (r#"{"severity": "high", "message": "must not run"}"#, false),
         (r#"{"level": "warn", "msg": "checked"}"#, false),
         (r#"{"level": "fatal", "msg": "checked"}"#, false),

@@ -1,10 +1,10 @@
-//! Compound commands whose words are data: `case`, `[[` and arrays. What is not exactly of their form is not read, since a shell that
-//! takes a word of them for something else could run it.
+//! Compound commands whose words are data: `case`, `[[` and arrays. Any other form makes the line unreadable: a shell that reads
+//! it differently could run one of the words.
 
 use super::{End, Reader, Unreadable};
 
 impl Reader<'_> {
-    /// `case WORD in (PATTERN | PATTERN) COMMANDS ;; … esac`, behind its first word. Whatever is not of this form is not read.
+    /// `case WORD in (PATTERN | PATTERN) COMMANDS ;; … esac`, behind its first word. Any other form makes the line unreadable.
     pub(super) fn case(&mut self) -> Result<(), Unreadable> {
         self.odd();
         self.blanks();
