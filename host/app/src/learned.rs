@@ -23,8 +23,8 @@ pub(crate) async fn apply(store: &dyn Ledger, route: &mut Route) -> Option<Learn
     None
 }
 
-/// Gives the models of plugins' tasks the windows that their providers named. What it returns are those that are configured
-/// larger, with the key of the setting and the model.
+/// Gives the models of plugins' tasks the windows that their providers named. Returns the models whose configured window is
+/// larger, each with the key of the setting.
 pub(crate) async fn apply_to_tasks<'a>(
     store: &dyn Ledger,
     auxiliary: &'a mut Auxiliary,
@@ -51,7 +51,8 @@ pub(crate) async fn refresh(store: &dyn Ledger, served: &mut ServedModel) {
     }
 }
 
-/// What the user should know of a configured window that is larger than the provider said. `key` is that of the setting.
+/// The line for the user about a configured window that is larger than the one that the provider named. `key` is the key of the
+/// setting.
 pub(crate) fn overridden(route: &Route, learned: LearnedWindow, key: &str) -> String {
     let at = i64::try_from(learned.at).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     let when = at.map(|at| format!(" on {}", at.strftime("%Y-%m-%d"))).unwrap_or_default();

@@ -42,8 +42,8 @@ pub enum PricesError {
 }
 
 impl Setup {
-    /// The list prices of models: the built-in ones with those of `prices.json`. If that file cannot be used, it is not, and the
-    /// notice says why.
+    /// The list prices of models: the built-in ones with those of `prices.json`. If that file is invalid, only the built-in
+    /// prices count, and the notice says why.
     pub fn prices(&self) -> (Prices, Option<Notice>) {
         let file = self.home.prices();
         let read = match hermes_private_files::read_text(&file, Prices::LARGEST) {

@@ -64,8 +64,8 @@ pub struct ModelChoice {
     pub engine: Option<String>,
 }
 
-/// Reads `config.yaml`. If it cannot be used and the database belongs to another program, so does the file, and nobody should
-/// correct it.
+/// Reads `config.yaml`. If the file is invalid and the database belongs to another program, the file belongs to that program too.
+/// The error then says so instead of asking the user to correct the file.
 pub(crate) fn config(home: &Home, environment: &Environment) -> Result<Config, AppError> {
     Config::read(&home.config(), environment).map_err(|error| match store::foreign(home.path()) {
         Some(foreign) if error.code == hermes_config::codes::VALUE => foreign.into(),
@@ -103,7 +103,7 @@ impl Setup {
         self.environment.warnings().iter().chain(self.config.warnings())
     }
 
-    /// The same without variables that are not set, for what reads no value of `config.yaml`.
+    /// The warnings for commands that read no value of `config.yaml`: variables that are not set do not matter to them.
     pub fn warnings_about_keys(&self) -> impl Iterator<Item = &String> {
         self.environment.warnings().iter().chain(self.config.warnings_about_keys())
     }

@@ -1,4 +1,4 @@
-//! Where the branch of the user's repository stands. Nothing of git is run or changed.
+//! Reads the branch of the user's repository and its commit. Git is not run, and its files are not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

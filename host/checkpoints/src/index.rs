@@ -175,7 +175,7 @@ impl Index {
             // Files that git no longer ignores were there before, though the last look left them out.
             let is_old = entry.stamp.changed < before - COARSE;
             let earlier = self.entries.insert(path.clone(), known);
-            // A file that was only read again to be sure is no reason to write the index.
+            // A file that was read again without a change of its stamp does not make the index outdated.
             self.is_unsaved |= earlier.as_ref().is_none_or(|earlier| earlier.stamp != entry.stamp);
             match earlier {
                 Some(earlier) if earlier.state == state => {}
@@ -210,7 +210,7 @@ impl Index {
 
     /// Takes over what a tool of the host has just made of a path.
     pub(crate) fn update(&mut self, tree: &Tree, path: &RelPath, state: &State) {
-        // What the last look left out stays out.
+        // A path that the last scan left out stays out.
         let was_known = self.entries.remove(path).is_some();
         if *state == State::Absent || !self.has_looked() || (!was_known && scan::is_closed(path)) {
             return;
@@ -256,7 +256,7 @@ fn read_all(look: &Look<'_>, entries: &[(RelPath, Found)]) -> Result<Vec<(RelPat
         reader();
     } else {
         std::thread::scope(|scope| {
-            // Fewer, where the system starts no more threads.
+            // If the system refuses a thread, fewer readers do the work.
             (1..READERS).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, reader)));
             reader();
         });

@@ -67,13 +67,13 @@ pub struct Recorder {
 struct Inner {
     index: Option<Index>,
     turn: Turn,
-    /// That of the turn, once it has something to record.
+    /// The record of the turn, once there is something to record.
     record: Option<Record>,
     /// Programs of the turn that run.
     foreground: usize,
     /// Programs that run in the background of the session.
     background: usize,
-    /// Programs of either kind that have ended, and whose changes nobody has looked for yet.
+    /// Programs of either kind that have ended and whose changes were not yet looked for.
     ended: usize,
     /// Why there was no look, and when. The next look cannot tell what programs changed since the last good one.
     unwatched: Option<(Unwatched, Instant)>,
@@ -160,7 +160,7 @@ impl Recorder {
         if let Some(head) = head {
             record.heads.get_or_insert((head.clone(), head));
         }
-        // What another program changed meanwhile is recorded when the last one ends.
+        // While other programs run, their changes are recorded when the last one ends.
         if inner.foreground == 0 {
             self.look(&mut inner);
         } else if let Some((why, _)) = inner.unwatched.clone() {
@@ -274,7 +274,7 @@ impl Recorder {
         Look { tree, store: &self.store, limits: &self.limits, hermes: &self.places.hermes }
     }
 
-    /// Looks at the workspace. What changed since the last look belongs to the programs that run, or else to the user.
+    /// Looks at the workspace. Changes since the last look count as those of running programs, or else of the user.
     fn look(&self, inner: &mut Inner) {
         self.settle_once(inner);
         match self.differences(inner) {
@@ -282,7 +282,7 @@ impl Recorder {
                 self.unwatched(inner, &why.to_string());
                 inner.unwatched.get_or_insert((why, Instant::now()));
             }
-            // They may be the user's, who changed files while there were no looks.
+            // Without earlier looks, the differences may be the user's, so none is recorded.
             Ok(_) if inner.unwatched.take().is_some() => {}
             Ok(differences) if inner.foreground > 0 || inner.background > 0 => {
                 let unsure = inner.foreground == 0;
@@ -393,7 +393,7 @@ impl Window {
     }
 }
 
-/// Nobody waits any more, whatever happened.
+/// Ends the wait for a look when it is dropped, also after a failure or a panic.
 struct Looked<'a>(&'a Recorder);
 
 impl Drop for Looked<'_> {
@@ -474,7 +474,7 @@ impl Drop for Changing {
             std::mem::take(&mut *self.before.lock().unwrap_or_else(PoisonError::into_inner));
         let mut after = BTreeMap::new();
         for path in &named {
-            // What cannot be looked at now keeps its place out of the record.
+            // A path whose state cannot be read now is left out of the record.
             if let Ok(found) = recorder.states(path) {
                 after.extend(found);
             }

@@ -101,7 +101,7 @@ fn blobs(store: &Store) -> io::Result<HashMap<Digest, u64>> {
     for folder in list(&store.blobs())? {
         for path in list(&folder)? {
             let digest = Digest(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
-            // A killed process left it: while the lock is held, nobody else writes contents.
+            // The lock is held, so no other process writes contents: this unfinished file is from a killed process.
             match digest.is_sound() {
                 true => drop(blobs.insert(digest, fs::metadata(&path)?.len())),
                 false => drop(fs::remove_file(&path)),

@@ -236,7 +236,7 @@ fn an_undo_is_told_again_once_the_message_that_told_it_is_rewound() {
     set_told(&world.store, SESSION, told, 9);
     rewound(&world.store, SESSION, 10).unwrap();
     assert_eq!(untold(&world.store, SESSION), []);
-    // Of the turn that began with message 5, the model knows nothing any more.
+    // The rewind removed the turn of message 5, so the model no longer knows of its undo.
     rewound(&world.store, SESSION, 5).unwrap();
     let again: Vec<u64> = untold(&world.store, SESSION).iter().map(|record| record.message).collect();
     assert!(again.len() == 1 && again[0] < 5, "{again:?}");
@@ -330,12 +330,12 @@ fn ignored_files_are_left_out_and_do_not_seem_new_when_the_list_changes() {
         std::thread::sleep(Duration::from_millis(50));
         world.write(".gitignore", "");
     });
-    // What was ignored before is the user's, though it appears now.
+    // A file that git ignored before is the user's, although it appears only now.
     assert_eq!(world.undone(), [".gitignore"]);
     assert_eq!(world.read("built/old"), "mine");
     world.recorder.turn_begins(3, "");
     world.program(|| world.write(".gitignore", "src2\nbuilt\n"));
-    // What is ignored from now on was not removed.
+    // A path that git ignores from now on does not count as removed.
     assert_eq!(world.undone(), [".gitignore"]);
 }
 

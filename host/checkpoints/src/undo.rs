@@ -1,4 +1,4 @@
-//! Plans an undo: what has to change at each path, and what stands against it.
+//! Plans an undo: the change at each path, and the conflicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -163,7 +163,7 @@ fn plan(
         if now == to {
             continue;
         }
-        // What the undo could not bring back again is not taken away either.
+        // The undo also replaces no content that it could not bring back.
         if let Some(why) = to.unsaved().or_else(|| now.unsaved()) {
             if to.unsaved().is_none() && on_conflict == OnConflict::Overwrite {
                 undo.left.push(path.clone());

@@ -85,8 +85,8 @@ pub enum NotesFileError {
     },
 }
 
-/// The entries of a file or folder by their documents. `chosen` is the document of the entries of a text file; by default that of
-/// its name.
+/// The entries of a file or folder, grouped by document. `chosen` is the document for the entries of a text file; by default the
+/// file's name decides.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ pub enum PermissionsRequest {
     All,
     /// None of them. The plugin can run without permissions.
     None,
-    /// The named ones, in addition to those that it has.
+    /// The named permissions, in addition to those that the plugin has.
     Named(Vec<String>),
 }
 

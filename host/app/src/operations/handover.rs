@@ -66,7 +66,7 @@ impl ConfigLine {
     }
 }
 
-/// The lines of a configuration that give a name something. What only restricts it is not among them.
+/// The lines of a configuration that give a plugin of this name something. Lines that only restrict it are left out.
 fn lines_about(name: &str, settings: &Settings) -> Vec<ConfigLine> {
     let mut lines: Vec<ConfigLine> = entries_about(name, &settings.approvals.allow)
         .map(|entry| ConfigLine::item(ALLOW, entry))

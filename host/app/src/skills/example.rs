@@ -22,9 +22,9 @@ const HOSTS: &[(&str, &[&str])] = &[
 /// Which hosts may get a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Those of [`HOSTS`].
+    /// Only the hosts of [`HOSTS`].
     Known,
-    /// Also those that have the name of the key.
+    /// Also a host with the same name as the key, such as `api.acme.com` for `ACME_API_KEY`.
     Own,
 }
 
@@ -54,8 +54,8 @@ const VALUES: &[&str] = &[
     "-o",
     "--output",
 ];
-/// What could make another program of `curl`, or let it trust another server. One of them anywhere in a skill, and no example of
-/// the skill counts.
+/// Texts that could replace `curl` by another program, or let it trust another server. If a skill contains one anywhere, none of
+/// its examples counts.
 const TAMPERING: &[&str] = &[
     "curl()",
     "curl ()",
@@ -113,7 +113,7 @@ pub(super) fn without_keys(text: &str, trust: Trust) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Where `curl` begins in a line that begins with it, or with `NAME=$(` before it.
+/// The position of `curl` in a line that begins with `curl` or with `NAME=$(curl`.
 fn command_of(line: &str) -> Option<usize> {
     let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
     let rest = &line[indent..];
@@ -129,7 +129,7 @@ struct Word<'t> {
 }
 
 impl<'t> Word<'t> {
-    /// What the shell makes of it, variables aside; none if it is more than one plain or quoted text.
+    /// The value that the shell gives the word, with variables unexpanded. None unless the word is a single plain or quoted text.
     fn value(&self) -> Option<&'t str> {
         let inner = |quote: char| self.raw.strip_prefix(quote)?.strip_suffix(quote);
         match inner('\'') {
@@ -188,7 +188,7 @@ impl Host<'_> {
                 let is_known = HOSTS.iter().any(|(_, names)| names.contains(&variable));
                 let name = ENDS.iter().find_map(|end| variable.strip_suffix(end)).unwrap_or_default();
                 let plain = |text: &str| text.replace(['_', '-'], "").to_lowercase();
-                // `API_KEY` names nobody.
+                // A general name such as `API_KEY` does not name a provider.
                 let is_general = ["api", "auth", "access", "secret"].contains(&&*plain(name));
                 !is_known && !is_general && label.len() > 2 && plain(name) == plain(label)
             }

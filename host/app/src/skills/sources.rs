@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::operations::Downloads;
 use crate::{AppError, Reporter, Setup};
 
-/// How long what was fetched is used without another look.
+/// A fetched index is used for this long before it is fetched again.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
 /// Most bytes of a kept index, and most skills in it.
 const MOST_BYTES: u64 = 8 << 20;
@@ -181,7 +181,7 @@ fn origin(source: &str) -> PluginOrigin {
     PluginOrigin::of(source, None)
 }
 
-/// How old an index is. One without a valid time is too old for anything but the worst case.
+/// The age of an index. Without a valid time it counts as infinitely old, and serves only if nothing newer can be fetched.
 fn age(index: &Index, now: Timestamp) -> SignedDuration {
     index.fetched.parse::<Timestamp>().map_or(SignedDuration::MAX, |then| now.duration_since(then))
 }

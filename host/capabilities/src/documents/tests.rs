@@ -259,7 +259,7 @@ fn a_save_of_an_editor_between_two_writes_is_not_lost() {
 
 #[test]
 fn a_document_that_an_editor_has_emptied_and_writes_is_read_when_it_is_written() {
-    // On a busy machine the editor of a round may be slower than anyone waits, which shows nothing. One of 100 rounds is not.
+    // On a busy machine the editor of one round may be too slow, which proves nothing. In 100 rounds, at least one is in time.
     for _ in 0..100 {
         let (home, documents) = home();
         let version = written(documents.write(NAME, "one", None).unwrap());
@@ -323,7 +323,7 @@ mod attack {
             let version = written(documents.write("d0", &"x".repeat(100_000 - 19), Some(&version)).unwrap());
             let other = documents.read("d1").unwrap().unwrap().version;
             full(documents.write("d1", "xx", Some(&other)));
-            // What does not grow has room, and makes room.
+            // A document that shrinks always fits, and leaves room for others.
             written(documents.write("d0", "", Some(&version)).unwrap());
             written(documents.write("d1", &"x".repeat(50_000), Some(&other)).unwrap());
             if home.is_some() {

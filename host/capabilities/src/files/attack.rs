@@ -74,7 +74,7 @@ impl Workspace {
         self.roots.read("workspace", path, 0, MAX_READ)
     }
 
-    /// What every change of an entry at this path is answered.
+    /// The error codes of each kind of change at this path.
     fn changes(&self, path: &str) -> [&'static str; 4] {
         [
             code(self.write(path, "pwned")),

@@ -24,7 +24,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Those of an entry of the moved folder.
+    /// The paths of an entry of the moved folder.
     fn entry(&self, name: &OsStr) -> Self {
         let below = |names: &[PathBuf]| names.iter().map(|path| path.join(name)).collect();
         Self { from: self.from.join(name), before: below(&self.before), after: below(&self.after), in_folder: true }
@@ -176,7 +176,8 @@ impl Roots {
             judged.content = Some(content);
         }
         before.into_iter().chain(after).for_each(|concern| guard::add(&mut judged.concerns, concern));
-        // A move takes a file from its place, as a removal does. One unread file is enough.
+        // Like a removal, a move takes a file from its place, so an unread file needs approval. One such file is enough for the
+        // question.
         let has_unread = judged.concerns.iter().any(|concern| matches!(concern, Concern::Unread { .. }));
         if meta.is_file() && !has_unread {
             let version = version_of(request, dir, name, meta)?;

@@ -183,7 +183,7 @@ impl Passed {
     }
 }
 
-/// One path in one root.
+/// A path of a plugin, and the root in which it is looked up.
 pub(super) struct Request<'a> {
     pub(super) root: &'a Root,
     pub(super) path: &'a str,

@@ -132,8 +132,8 @@ impl Known {
     }
 }
 
-/// So much of the beginning of a secret counts as the secret. A comparison that fails has then read little, whatever secret
-/// and text a plugin chooses.
+/// A match of this many bytes at the beginning of a secret counts as the secret. So a comparison that fails has read little, even
+/// if a plugin chooses the secret and the text to make it slow.
 const ENOUGH: usize = 64;
 
 /// The most bytes at the beginning that spell a form, or [`ENOUGH`] of it. A sign may have several spellings, and only the

@@ -38,7 +38,7 @@ async fn output(run: Run) -> String {
     format!("{}{}", String::from_utf8(exit.output).unwrap(), String::from_utf8(exit.errors).unwrap())
 }
 
-/// What a program writes whose files are replaced at the last moment before its start.
+/// The output of a program whose files are changed at the last moment before its start.
 async fn output_after(fixture: &Fixture, program: &str, change: impl FnOnce()) -> String {
     let run = found(fixture, program);
     let prepared = prepare(&run).unwrap();

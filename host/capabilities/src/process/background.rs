@@ -48,7 +48,7 @@ pub struct Chunk {
     pub errors: Vec<u8>,
     /// Bytes of the output that were lost before those above.
     pub output_lost: u64,
-    /// The same for the errors.
+    /// Bytes of standard error that were lost before those above.
     pub errors_lost: u64,
     /// How it ended. Nothing follows then.
     pub end: Option<End>,

@@ -19,7 +19,7 @@ impl Captured {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
         self.head.extend_from_slice(head);
-        // Of a very long piece, only the end matters.
+        // The tail keeps at most `HALF` bytes, so only the end of a longer piece counts.
         let rest = &rest[rest.len().saturating_sub(HALF)..];
         let excess = (self.tail.len() + rest.len()).saturating_sub(HALF);
         self.tail.drain(..excess);

@@ -120,7 +120,7 @@ impl OwnProgram {
         self.input = None;
         // Without input, most programs end by themselves.
         let _ = tokio::time::timeout(GRACE, self.running.ended()).await;
-        // What it started may go on.
+        // Processes that the program started may still run.
         if self.running.terminate() {
             let _ = tokio::time::timeout(GRACE, self.running.ended()).await;
         }

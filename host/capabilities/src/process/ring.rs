@@ -13,7 +13,7 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        // Of a very long piece, only the end matters.
+        // The ring keeps at most `MAX_OUTPUT` bytes, so only the end of a longer piece counts.
         let kept = &bytes[bytes.len().saturating_sub(MAX_OUTPUT)..];
         let excess = (self.bytes.len() + kept.len()).saturating_sub(MAX_OUTPUT);
         self.bytes.drain(..excess);

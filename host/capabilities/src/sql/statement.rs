@@ -149,7 +149,7 @@ fn prepare<'a>(connection: &'a Connection, sql: &'a str) -> Result<Prepared<'a>,
         }
         return Ok(Prepared::Kept(statement));
     }
-    // One after the other: compiling all further statements to see whether there are any needs a stack frame for each.
+    // Compile one statement after the other. A recursive check for further statements would need a stack frame for each.
     let mut batch = Batch::new(connection, text);
     let statement = batch.next()?.ok_or(SqlError::Empty)?;
     match batch.next() {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most files that are remembered. Of more, those that come first by path are forgotten, and ask again.
+/// The most files that are remembered. Beyond that, the first ones by path are forgotten, so a change of them asks the user
+/// again.
 const MAX_FILES: usize = 100_000;
 
 /// The contents of files that the session knows, by path, and the paths that it changed. All plugins of a session share it.

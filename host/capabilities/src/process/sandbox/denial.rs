@@ -1,7 +1,7 @@
 //! Finds out what a confined program was probably denied. The kernel tells only the program, which often prints it.
 
-/// What the output of a program says was denied, each with the rule and what the user can do. At most one line for each rule. A
-/// command that succeeded was denied no system call that mattered: its output may be about something else.
+/// The denials that a program's output reports, each with the rule and a remedy, and at most one line for each rule. If the
+/// command succeeded, denied system calls are not reported: its output may be about something else.
 pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool, succeeded: bool) -> Vec<String> {
     const NETWORK: Marks = Marks {
         messages: &[
@@ -49,9 +49,9 @@ pub(in crate::process) fn denials(outputs: &[&[u8]], network: bool, succeeded: b
     found
 }
 
-/// What tells a line about a denial from others.
+/// The signs of a line about a denial.
 struct Marks {
-    /// Messages of the system, with no word beside them: prose about them has some.
+    /// Messages of the system. They count only without a further word beside them, since prose about the message has some.
     messages: &'static [&'static str],
     /// Parts of a line that have no other meaning.
     parts: &'static [&'static str],

@@ -25,7 +25,7 @@ const FOLDER: u32 = 0o040_000;
 pub(super) enum Fault {
     /// git would write this path outside of the work tree, or into a folder of git.
     Path(String),
-    /// It is no index, or not one that git writes.
+    /// The file is not an index, or not in a form that git writes.
     Unreadable,
     /// It is too large to be read.
     TooLarge,
@@ -268,7 +268,8 @@ impl<R: BufRead + Seek> Source<R> {
     }
 }
 
-/// Whether git takes a path into its index, as `verify_path` decides for all file systems. What is kept of the path before was looked at.
+/// Whether git takes a path into its index, as `verify_path` decides for all file systems. The first `kept` bytes were checked
+/// with the path before.
 fn is_safe(path: &[u8], kept: usize, mode: u32) -> bool {
     let kind = mode & KIND;
     // The folder of a sparse index ends with a slash.

@@ -1,4 +1,4 @@
-//! What protected links lead to, and protected files with a second name.
+//! The targets of protected links, and protected files that have a second name.
 //!
 //! Nothing can be mounted over a link, and a program that can move a folder on the way, or write through the other name, changes what
 //! is read at the protected place.
@@ -83,7 +83,8 @@ pub(super) fn leads(
     let is_around = |path: &Path| repositories.iter().any(|repository| repository.folder.starts_with(path));
     for path in named {
         let lead = Lead::new(path.clone(), NAMED.to_owned(), false, inside);
-        // What is in a folder of git is protected as far as git allows it, and elsewhere no program writes.
+        // A target in a folder of git is protected with that folder, and a target outside of the writable folders needs no
+        // protection.
         let is_meant = match &lead.target {
             Some(target) => inside(target) && !is_around(target) && !is_in_git(target, repositories),
             None => path

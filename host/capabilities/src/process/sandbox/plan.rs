@@ -244,7 +244,7 @@ impl Planned {
         let leads = leads(&before, &repositories, &named, &sandbox.listed, &|path| inside(&path.to_owned()));
         let targets = leads.iter().filter(|lead| !lead.is_git).filter_map(|lead| lead.target.clone());
         read_only.extend(targets.filter(inside).filter(|path| !writable.contains(path)));
-        // What a hidden folder contains is not there.
+        // The contents of a hidden folder are not visible, so they need no protection.
         read_only.retain(|path| is_seen(path, &unseen, &writable));
         read_only.sort();
         read_only.dedup();
@@ -300,7 +300,7 @@ impl Planned {
         Ok(Self { plan, other_temporary, watched })
     }
 
-    /// The same, but what appears outside of the granted folders, such as in caches, is not looked at afterwards.
+    /// The same plan, but only the granted folders are searched for new files afterwards, and not caches and the like.
     pub(in crate::process) fn watching_granted(mut self, confined: &Confined) -> Self {
         let sandbox = &confined.sandbox;
         let watched = sandbox.writable.iter().chain(&sandbox.guarded).filter_map(|path| path.canonicalize().ok());

@@ -167,7 +167,7 @@ pub(super) fn folders_of_git(folder: &Path) -> Vec<PathBuf> {
 pub(super) enum State {
     Absent,
     Link(PathBuf),
-    /// The digest of a file. None for one that is no regular file, or too large for what it should be.
+    /// The digest of a file. None if it is not a regular file, or larger than such a file ever is.
     File(Option<blake3::Hash>),
     /// The entries of a folder of hooks.
     Folder(Vec<(std::ffi::OsString, State)>),

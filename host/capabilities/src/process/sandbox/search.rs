@@ -11,9 +11,9 @@ use crate::files::Listed;
 /// How deep folders are searched, and how many entries below the first level. A search takes a few milliseconds.
 const DEEPEST: usize = 3;
 const MOST: usize = 5_000;
-/// The same after a run, which can create entries to be looked at in place of others.
+/// The limit is higher after a run, because the run may have created entries to use up the search.
 pub(super) const MOST_AFTER: usize = 8 * MOST;
-/// Folders of other people's files, which nobody opens as a project.
+/// Folders with dependencies and build results, which users do not open as projects. They are not searched.
 const PASSED: [&str; 8] = ["node_modules", "target", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".cache"];
 /// A folder of git that was renamed still looks like one.
 const RENAMED: &str = ".git.denied";
@@ -29,7 +29,7 @@ pub(super) struct Search {
     pub(super) files: HashSet<Identity>,
     /// Links at places where a folder would contain listed files.
     pub(super) linked: BTreeSet<PathBuf>,
-    /// Those of all of them that are links, with their targets.
+    /// The entries of these sets that are links, with their targets.
     pub(super) links: BTreeMap<PathBuf, PathBuf>,
     /// The folders around all of them, with their identities.
     pub(super) around: HashMap<PathBuf, Identity>,

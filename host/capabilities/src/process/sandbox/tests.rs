@@ -586,7 +586,7 @@ fn what_protected_links_and_hooks_lead_to_neither_changes_nor_moves() {
     assert!(!has(&plan.pinned, &fixture.at("work")));
 }
 
-/// What is on the way to a protected file must not make a part of a read-only folder writable.
+/// The folders on the way to a protected file must not make a part of a read-only folder writable.
 #[test]
 fn no_folder_on_the_way_makes_a_protected_one_writable() {
     let fixture = Fixture::new();

@@ -271,7 +271,7 @@ impl Watched {
         if path.is_dir() {
             let was_there = self.was_there(path);
             let was_protected = was_there && (path.is_symlink() || self.was_repository(path));
-            // A folder that was there, and still has nothing of git, is the user's own affair.
+            // A folder that existed before the run and still has no part of git is not the run's work.
             let is_other = was_there && !repository::is_repository(path) && !repository::has_parts(path);
             return was_protected || repository::is_harmless(path) || is_other;
         }
