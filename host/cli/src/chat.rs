@@ -147,13 +147,15 @@ pub(crate) async fn run(
 
     let mut message = message;
     let keys = chat.ctrl_c.clone();
-    // Set while the next Ctrl-C leaves. It is a key before the input is read again, too: people press it twice.
+    // Set while the next Ctrl-C leaves the chat. A second press counts even before the input is read again, because people press
+    // it twice in a row.
     let mut leaving = None;
     loop {
         let given = message.take();
         chat.may_run = at_terminal && given.is_none();
         let typed = given.or_else(|| chat.front.next_typed());
-        // A terminal that is not drawn tells nobody whether a line was typed or pasted during a turn. The user sees it first.
+        // On a terminal that is not drawn, Hermes cannot tell whether a line was typed or pasted during a turn. So a command is
+        // shown to the user before it runs.
         let typed = match typed {
             Some(line) if chat.may_run && chat.live.is_none() && shell::command(&line).is_some() => {
                 let begun = chat.front.take_begun();
@@ -479,7 +481,7 @@ impl Chat {
                             self.show_unsent();
                         }
                     }
-                    // A line has said so before the summary.
+                    // A line before the summary has already named the exhausted budget.
                     TurnEnd::OutOfBudget { summary: Some(_), .. } => self.failed = Some(Kind::Budget),
                     TurnEnd::OutOfBudget { steps, setting, summary: None } => {
                         self.fail(&oneshot::out_of_budget(steps, &setting, false));

@@ -99,7 +99,7 @@ impl Lines {
 
 impl Terminal {
     fn read(&mut self, prompt: &str, begun: &str) -> io::Result<Input> {
-        // What was begun is on the screen before the user sends it.
+        // The user sees the begun text before sending it, so it does not count as pasted unseen.
         self.is_pasted.store(false, Ordering::Relaxed);
         let text = match self.editor.readline_with_initial(prompt, (begun, "")) {
             Ok(text) => text,
@@ -158,7 +158,7 @@ struct BeginsLine {
 
 impl ConditionalEventHandler for BeginsLine {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
-        // What is before a paste may be deleted, unless it is a typed sign.
+        // A paste may become the beginning of the line when the text before it is deleted, unless that text is a typed `!`.
         if context.pos() == 0 || (self.is_paste && !context.line().starts_with('!')) {
             self.is_pasted.store(self.is_paste, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! The names of the files in the session's folder, for the completion of `@PATH`.
 //!
-//! A thread of its own collects them, so that typing never waits. What git ignores is left out.
+//! A thread of its own collects them, so that typing never waits. Files that git ignores are left out.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

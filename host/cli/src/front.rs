@@ -312,7 +312,7 @@ impl FrontEnd {
                 self.ask(person, id, question, running.stop).await;
             }
             Query::Text { text, choices, by_host, server, agent, takes_values, .. } => {
-                // What was typed before the question does not answer it.
+                // Lines that were typed before the question must not answer it.
                 let (typed, begun) = running.lines.set_aside();
                 self.typed.extend(typed);
                 self.begun.push_str(&begun);

@@ -76,7 +76,7 @@ impl Live {
                 Outcome::NextMode => Input::NextMode(String::new()),
                 Outcome::Edited | Outcome::Unseen(_) => return,
             };
-            // Nobody listens only when the chat is over.
+            // Sending fails only when the chat is over.
             let _ = send.send(input);
         };
         let earlier = history.iter().cloned().collect();
@@ -255,7 +255,7 @@ fn indent(line: &str) -> usize {
     text.rfind("  ").map_or(0, |at| text::columns(&line[..line.len() - text.len() + at + 2]))
 }
 
-/// What of a turn is drawn: the text that streams, and what runs.
+/// The drawn part of a turn: the streaming text, and the activities that run.
 pub(crate) struct Drawn {
     live: Live,
     /// What the turn does while no tool runs.
@@ -335,8 +335,8 @@ impl Drawn {
         self.show();
     }
 
-    /// How far a running call is. What a plugin reports begins with its name and may name no call: it is the only call that runs, the
-    /// first of the tool with this name, or the newest.
+    /// Shows the progress of a running call. A report begins with the plugin's name and may name no call. Then it belongs to the
+    /// only call that runs, to the first call of a tool with this name, or to the newest call.
     pub(crate) fn progress(&mut self, call: Option<&CallId>, text: &str) {
         let plugin = text.split(':').next();
         let is_named = |activity: &Activity| activity.text.split([' ', ':']).next() == plugin;

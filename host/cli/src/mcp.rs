@@ -135,7 +135,7 @@ async fn tried(setup: &Setup, definition: ServerDefinition, console: Console) ->
     let name = definition.name.clone();
     let Tried { listing, last_lines, written } =
         servers::try_server(setup, definition, std::env::current_dir().unwrap_or_default()).await;
-    // One line is the reason itself.
+    // A single line is already shown as the reason of the failure.
     if last_lines.len() > 1 {
         console.note(&format!("the last lines of `{name}`:"));
         last_lines.iter().for_each(|line| console.note(&format!("  {}", text::line(line))));
@@ -171,7 +171,7 @@ fn section<'a>(setup: &'a Setup, name: &str) -> Result<&'a McpServerSection, Fai
     })
 }
 
-/// The failure of a server that was not added. What helps with a configured server, such as a test of it, does not exist here.
+/// The failure of a server that was not added. Remedies for a configured server, such as `hermes mcp test`, do not apply to it.
 fn not_added(name: &str, error: &McpError) -> Failure {
     let failure = Failure::from(error.diagnose());
     let again =

@@ -28,7 +28,7 @@ pub(crate) fn age(then: u64, now: u64) -> String {
     }
 }
 
-/// The same in fewer words: of an old time, only the day.
+/// The age in fewer words: without `ago`, and only the day of an old time.
 pub(crate) fn brief_age(then: u64, now: u64) -> String {
     let age = age(then, now);
     match age.strip_suffix(" ago") {

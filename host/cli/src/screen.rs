@@ -163,7 +163,7 @@ impl<W: Write + Send> Screen<W> {
     /// Ends the line and forgets the state of the turn.
     pub(crate) fn end_turn(&mut self) {
         self.end_line();
-        // What was stopped has no result, and the user wants to know what it was.
+        // A call that was stopped has no result line, so the screen names it here.
         for Running { name, arguments, .. } in std::mem::take(&mut self.running) {
             if self.is_turn() {
                 self.line(Tone::Warning, &text::stopped_call(&name, &arguments));

@@ -222,7 +222,7 @@ fn check(setup: &Setup, edit: &Edit, key: &str) -> Result<(), Failure> {
         if section.to_string().contains("${") {
             continue;
         }
-        // What another key lacks is not the fault of this value.
+        // Only mismatches of this key count: the user did not change the others.
         let of_key = |misfit: &String| {
             let rest = misfit.strip_prefix(&place)?;
             (rest.starts_with(':') || rest.starts_with('.')).then(|| format!("{key}{rest}"))

@@ -5,10 +5,10 @@ use hermes_terminal::{Part, joined};
 
 use crate::text::{self, grouped};
 
-/// The same for a line that drops its least important parts on a narrow terminal: first the engine.
+/// The parts of the status line. A narrow terminal drops the least important ones, first the engine.
 pub(crate) fn parts(status: &Status) -> Vec<Part> {
     let (used, window) = (u64::from(status.prompt_tokens), u64::from(status.context_length));
-    // Before the first message, nobody has counted the prompt and the tools.
+    // Before the first message, the size of the prompt and the tools is unknown.
     let fill = match used {
         0 => format!("window of {} tokens", grouped(window)),
         used => format!("{} of {} tokens ({} %)", grouped(used), grouped(window), percent(status)),

@@ -76,7 +76,7 @@ mod unix {
             Self { silent: Silent::begin(), ..Self::open() }
         }
 
-        /// The terminal shows the answer to a question as it is typed, or nothing any more.
+        /// Lets the terminal show the answer to a question while it is typed, or hides the input again.
         pub(crate) fn shows(&mut self, shows: bool) {
             self.echo = None;
             self.echo = (shows && self.silent.is_some()).then(Echo::begin);
@@ -87,7 +87,7 @@ mod unix {
             Self { is_open: true, live: Some(live.clone()), ..Self::none() }
         }
 
-        /// The lines that nobody has taken, and the begin of one that was to be continued.
+        /// The lines that were not used yet, and the begun line.
         pub(crate) fn rest(mut self) -> (VecDeque<String>, String) {
             if self.silent.is_some() && self.is_open {
                 self.take_unread();
@@ -95,7 +95,7 @@ mod unix {
             (std::mem::take(&mut self.lines), std::mem::take(&mut self.begun))
         }
 
-        /// Takes what nobody saw: lines that were not read yet, and the begin of one. The next prompt shows it.
+        /// Takes the input that was not shown: unread lines, and a begun one. The next prompt shows it.
         fn take_unread(&mut self) {
             let Ok(lines) = tcgetattr(io::stdin()) else { return };
             let mut single = lines.clone();

@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether this is an argument, a variable or a header of an MCP server. Other agents take numbers and flags as texts there.
-    /// A number with a fraction is no such text, because its spelling is lost: `1.10` would become `1.1`.
+    /// A number with a fraction does not count as a text, because its spelling is lost: `1.10` would become `1.1`.
     fn is_text_of_server(&self) -> bool {
         let of_server = self.path.strip_prefix("mcp_servers.").and_then(|path| path.split_once('.'));
         of_server.is_some_and(|(_, key)| ["args[", "env.", "headers."].iter().any(|list| key.starts_with(list)))
@@ -88,8 +88,8 @@ impl<'a> Reader<'a> {
         self.warnings.borrow_mut().push((place, what));
     }
 
-    /// The value is not what the schema wants. A text is quoted only in place of a number or a flag: elsewhere it may be a
-    /// key, and the value of a variable may be one anywhere.
+    /// The value is not what the schema wants. The message quotes a text only where a number or a flag is wanted. Elsewhere the
+    /// text may be a secret key, and the value of a variable may be one anywhere.
     fn misfit(&self) -> Misfit {
         let (path, wanted) = (&self.path, schema::describe(self.schema));
         let (found, fix) = match &self.node.content {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
     fn number(&self) -> Option<Number> {
         match &self.node.content {
             Content::Number(number) => Some(number.clone()),
-            // The value of a variable is always a text, whatever it says.
+            // The value of a variable is always a text, also if it looks like a number.
             Content::Text(text) if self.node.expanded => serde_json::from_str(text.trim()).ok(),
             _ => None,
         }

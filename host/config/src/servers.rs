@@ -172,7 +172,7 @@ impl Config {
     }
 }
 
-/// Where starters of programs keep what they download: the usual folder, and those of `npx` and `uvx`.
+/// The folders in which launchers such as `npx` and `uvx` store their downloads.
 fn caches(command: &str, home: Option<&Path>, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let Some(home) = home else { return Vec::new() };
     let usual =

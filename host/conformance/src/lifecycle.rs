@@ -78,7 +78,7 @@ async fn configured(bench: &TestBench<'_>, checks: &mut Checks) -> Result<bool, 
     };
     let fix = "write `config` in plugin.yaml as a JSON Schema of an object, its defaults within it";
     checks.add(GROUP, "has a valid schema of its configuration", fix, is_one);
-    // Without a value for each required key, the defaults are no section that the host would pass on.
+    // The host passes on only valid sections, so defaults that lack a required key are not tried.
     if works && bench.subject.schema.as_ref().is_some_and(|schema| schema::fits(schema, &defaults)) {
         let setup = Setup { config: defaults.to_string(), ..bench.setup() };
         let verdict = bench.open(&setup)?.start().await;

@@ -222,7 +222,7 @@ async fn taken_in(session: &Session<'_>) -> (Verdict, Verdict) {
     (Ok(format!("{TURNS} turns")), sent)
 }
 
-/// The failure of an ordinary call. What it met is to be put right, whatever the check is about.
+/// The failure of an ordinary call. If a request met no fixture, the fix names that request instead of the check's own fix.
 fn ordinary(session: &Session<'_>, failure: CallFailure) -> Fail {
     let fail = Fail::from(failure);
     match session.web.as_ref().and_then(|web| web.missed()) {

@@ -19,7 +19,7 @@ pub struct Report {
     pub seed: u64,
     /// The checks, in the order in which they ran.
     pub checks: Vec<Check>,
-    /// The checks that say nothing of their own, because what failed in them had failed before.
+    /// The checks without a verdict, because their only failures are crashes that an earlier check reports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_judged: Vec<NotJudged>,
     /// Counts and durations of the calls, by function.
@@ -145,7 +145,7 @@ impl Fail {
         Self { seed: Some(seed), ..Self::from(why.into()) }
     }
 
-    /// The failure of several tools out of so many. One alone is its own failure.
+    /// Joins the failures of several tools out of `tools`. A single failure stays as it is.
     pub(crate) fn of_tools(mut fails: Vec<Self>, tools: usize) -> Self {
         if fails.len() == 1 {
             return fails.remove(0);
@@ -188,8 +188,8 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// Adds a check; `fix` is shown if it failed. One cause is named once: a check that only fails for crashes of earlier ones is not
-    /// judged.
+    /// Adds a check; `fix` is shown if it failed. A cause is reported once: a check that fails only because of earlier crashes is
+    /// not judged.
     pub(crate) fn add(
         &mut self,
         group: &'static str,
@@ -320,7 +320,7 @@ mod tests {
             "answer",
             Err(Fail::of_tools(vec![crashed("one", "x:1"), crashed("two", "x:2")], 2)),
         );
-        // The same places, in other words; then a reason that quotes it; then a cause of its own beside a known one.
+        // First the same place in other words, then a reason that quotes it, then a new cause beside a known one.
         checks.add("imports", "survives", "catch", Err(crashed("two", "x:2")));
         checks.add("plans", "keep", "keep", Err("step 3: `call`: it crashed: KeyError (x:1)".into()));
         assert_eq!(checks.list.len(), 1);

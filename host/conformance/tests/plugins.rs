@@ -203,7 +203,7 @@ fn every_failing_tool_is_named_once_with_its_own_cause() {
         "{check:?}"
     );
     assert!(check.raw[0].contains("panicked at "), "{check:?}");
-    // No other check fails for them: what an outage of imports would explain is not said of a crash with all rights.
+    // The crashes are reported once: checks that deny imports do not report a crash that happens with all rights too.
     assert_eq!(report.failures().count(), 1, "{}", summary(&report));
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn merged(covers: &[MessageRange], conversation: &Conversation) -> Ve
 
 /// The first of so many positions that no span contains.
 pub(crate) fn first_gap(spans: impl Iterator<Item = Range<usize>>, length: usize) -> Option<usize> {
-    // How many spans begin at a position, less those that end there.
+    // For each position, the number of spans that begin there minus those that end there.
     let mut changes = vec![0_i64; length + 1];
     for span in spans.filter(|span| !span.is_empty()) {
         changes[span.start] += 1;

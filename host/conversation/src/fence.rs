@@ -78,7 +78,7 @@ impl Marks {
     }
 }
 
-/// Twelve letters: the estimate of a text then does not depend on its mark. None is a vowel, so they are no word.
+/// Twelve letters, so that the token estimate of a text does not depend on its mark. Without vowels, they never form a word.
 fn mark(number: u64) -> String {
     const LETTERS: &[u8; 16] = b"bcdfghjkmnpqrstv";
     (0..12).map(|at| char::from(LETTERS[(number >> (4 * at)) as usize & 15])).collect()
@@ -135,7 +135,7 @@ const MOST_TAG: usize = 100;
 /// A fence ends within this many bytes, or its opening tag is just a tag: recalled text is shorter.
 const MOST_FENCED: usize = 16 << 10;
 
-/// Removes fences with their content from a text that arrives in pieces. What it gives out does not depend on the pieces.
+/// Removes fences with their content from a text that arrives in pieces. The result does not depend on where the text is split.
 ///
 /// A tag without a counterpart is removed alone, so that an unclosed fence hides nothing.
 #[derive(Debug, Default)]
@@ -245,7 +245,7 @@ enum End {
     Unknown,
 }
 
-/// Where the fence ends whose content begins the text.
+/// The end of a fence. The text begins with the fence's content.
 fn end_of_fence(text: &str) -> End {
     let begins = text.match_indices('<').map(|(at, _)| at).take_while(|at| *at < MOST_FENCED);
     for at in begins {
@@ -279,7 +279,7 @@ mod tests {
             ("a <memory-context mark=\"bcd\">\nlikes tea\n</memory-context mark=\"bcd\"> b", "a  b"),
             ("a<earlier-context>x < y</earlier-context>b<memory-context>z</memory-context>c", "abc"),
             ("<memory-context>outer <memory-context>inner</memory-context> rest</memory-context>!", " rest!"),
-            // What only looks like a fence, or was not closed, hides nothing.
+            // Text that only resembles a fence, and an unclosed fence, stay visible.
             (
                 "1 < 2, <b>bold</b>, </memory-contexts>, <memory-context",
                 "1 < 2, <b>bold</b>, </memory-contexts>, <memory-context",

@@ -231,8 +231,8 @@ impl Draft {
         words.into_iter().chain(mentions).collect::<Vec<_>>().join("\n").into()
     }
 
-    /// Its text, and what the model was told with it that nothing else in the conversation says: the results of subagents that
-    /// worked in the background. An engine that folds the message must know them.
+    /// The text, with the results of background subagents that were sent with it. Nothing else in the conversation contains these
+    /// results. An engine that folds the message must know them.
     ///
     /// ```
     /// use hermes_conversation::Draft;

@@ -33,18 +33,19 @@ impl Payoff {
 
     /// Whether the coming requests save more than the first of them pays for the uncached view.
     ///
-    /// Prices are those of a token read from the cache and of one written to it, in fresh ones: with n requests to come,
-    /// what stays would cost `n * read * before`, what is new costs `write * after` once and `read * after` from then on.
+    /// `read` and `write` are the prices of a token that is read from or written to the cache, relative to a fresh one. With n
+    /// requests to come, the old view costs `n * read * before`. The new view costs `write * after` once and `read * after` from
+    /// then on.
     pub fn pays(&self, requests: u32, read: f64, write: f64) -> bool {
         self.saved(requests, read) > self.surcharge(read, write)
     }
 
-    /// What the coming requests save on the smaller view, in fresh tokens. Negative if the view grows.
+    /// The saving of the coming requests through the smaller view, in fresh tokens. Negative if the view grows.
     pub fn saved(&self, requests: u32, read: f64) -> f64 {
         f64::from(requests) * read * (f64::from(self.before) - f64::from(self.after))
     }
 
-    /// What the first of them pays more for the view that is not in the cache, in fresh tokens.
+    /// The extra cost of the first request, because the new view is not in the cache yet, in fresh tokens.
     pub fn surcharge(&self, read: f64, write: f64) -> f64 {
         (write - read).max(0.0) * f64::from(self.after)
     }

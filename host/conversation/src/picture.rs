@@ -399,7 +399,7 @@ mod tests {
         assert!(matches!(b, Stretch::Summarised { made: None, messages: 3, .. }));
         assert!(matches!(shorter, Stretch::Shortened { ids, messages: 2, said, .. }
             if *ids == range(80, 90) && *said == 2 * each));
-        // What was said since follows the last item without a seam.
+        // Messages since the view join the last stretch of verbatim messages.
         assert_eq!(last, &Stretch::Verbatim { ids: range(100, 120), messages: 3, tokens: 3 * each });
         assert_eq!((sums.verbatim.messages, sums.shortened.messages, sums.summarised.messages), (5, 2, 5));
         assert_eq!(sums.summarised.said, 5 * each);

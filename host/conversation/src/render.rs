@@ -29,8 +29,8 @@ pub struct Shown {
     pub id: Option<MessageId>,
     /// The whole message, if it is more than text and calls. Empty otherwise.
     pub parts: Vec<Part>,
-    /// Calls whose ids earlier calls of the request have, for wire formats in which each id is used once: the id, and how many
-    /// earlier calls have it. Of a result, the call that it answers.
+    /// The ids of this message's calls that earlier calls of the request have too, with the number of those calls. For a result,
+    /// the id of the call that it answers. Wire formats that allow each id only once need this.
     pub repeated: Vec<(String, u32)>,
     /// Whether it repeats the pictures of the results before it, for wire formats in which a result is only text. The other
     /// formats leave it out.
@@ -276,8 +276,8 @@ impl Rendering {
         }
     }
 
-    /// Counts the ids of calls, and returns those that earlier calls have. Formats that take few characters change ids, so what
-    /// one of them makes equal counts as equal here.
+    /// Counts the ids of calls, and returns those that earlier calls have. Some wire formats rewrite ids because they allow few
+    /// characters. Ids that become equal in one of them count as equal here.
     fn count_ids(&mut self, calls: &[ToolCall]) -> Vec<(String, u32)> {
         let mut repeated = Vec::new();
         for call in calls {
@@ -362,7 +362,8 @@ impl Rendering {
     }
 }
 
-/// What formats send of an id: all of it, or the part of the call. `call_1|fc_1` has the id of an item behind that of the call.
+/// The forms in which wire formats send an id: all of it, or only the call's part. In `call_1|fc_1` the id of the item follows
+/// the id of the call.
 fn sent_ids(id: &str) -> [String; 2] {
     let call = match id.split_once('|').unwrap_or((id, "")) {
         ("", item) => item.strip_prefix("fc_").map_or_else(|| item.to_owned(), |rest| format!("call_{rest}")),

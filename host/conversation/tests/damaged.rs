@@ -218,7 +218,7 @@ fn parts_and_fields_say_the_same() {
         Draft { reasoning: Some("hm".to_owned()), ..Draft::assistant("so", vec![call.clone()], 0) },
         result("a"),
     ] {
-        // What the fields can say needs no list.
+        // Parts that the plain fields can express are stored as fields, without a list.
         let same = plain.clone().with_parts(plain.all_parts());
         assert_eq!(same, plain);
         let pictured = with_a_picture(plain.clone());

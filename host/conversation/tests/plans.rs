@@ -191,11 +191,11 @@ proptest! {
         let plan = plan(&short, &segments);
         let through = short.messages().last().map(|message| message.id);
         if verify(&plan, &ground(&short)).is_ok() {
-            // The last words of the user have to stand as they were said, and what came meanwhile does.
+            // The user's last message and the messages that came meanwhile have to be shown verbatim.
             let rebased = plan.clone().rebase(through, &whole).unwrap();
             let accepted = verify(&rebased, &ground(&whole)).unwrap();
             assert_nothing_is_lost(&whole, &accepted);
-            // An engine that was asked late had heard of it, and says so itself.
+            // An engine that was asked later knows the new messages, and includes them in its own plan.
             let mut late = plan.clone();
             late.segments = rebased.segments.clone();
             prop_assert_eq!(late.rebase(through, &whole).unwrap(), rebased);
@@ -203,7 +203,7 @@ proptest! {
             let shown = render::render(&whole, &accepted);
             prop_assert!(new.iter().all(|new| shown.iter().any(|shown| shown.id == Some(new.id) && shown.content == new.text_sent())));
         }
-        // What was taken back takes the plan with it.
+        // A plan for messages that were rewound is void.
         prop_assert_eq!(plan.rebase(Some(MessageId(u64::MAX)), &whole), None);
     }
 

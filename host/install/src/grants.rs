@@ -133,7 +133,7 @@ impl Installer {
             granted: None,
             limits: LimitSet::default(),
             native: native || unchanged.is_some_and(|pin| pin.native),
-            // Files without another source than their folder belong there as they are.
+            // Files whose only source is their own folder cannot count as edited.
             edited: ours.is_some_and(|pin| !pin.is_from(&folder) && (pin.edited || pin.digest != now)),
         };
         match (&code, pin.native) {

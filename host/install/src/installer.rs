@@ -107,7 +107,7 @@ impl Installer {
         // A plugin from elsewhere inherits nothing, neither rights nor the pinned key.
         let of_source =
             before.as_ref().filter(|entry| entry.pin.origin().has_same_source(&PluginOrigin::of(&from, None)));
-        // Nor does one whose entry was not written here, except the key: that one only restricts.
+        // An entry that was not written in this home passes on only its pinned key, because the key can only restrict.
         let same = of_source.filter(|entry| entry.is_ours());
         let asked_before = same.and_then(|before| {
             let folder = self.folder(before);
@@ -295,7 +295,8 @@ impl Installer {
         let folder = self.folder(entry);
         match manifest_in(&folder) {
             Ok(manifest) => manifest.name == name,
-            // A damaged plugin can be replaced and removed. A folder of several plugins is none.
+            // A damaged plugin can still be replaced and removed. The names must match, since the folder could contain several
+            // plugins.
             Err(_) => entry.pin.folder.ends_with(name) && folder.file_name().is_some_and(|last| last == name),
         }
     }

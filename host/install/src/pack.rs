@@ -86,7 +86,7 @@ pub fn skill_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, InstallError
     crate::project::skills(folder)
 }
 
-/// The author has the files from nobody else: a signature that does not fit is an old or foreign one.
+/// Words an error for the author, whose own files cannot be forged: a signature that does not fit is an old or a foreign one.
 fn for_the_author(error: InstallError) -> InstallError {
     match error {
         InstallError::Signature(reason) => {

@@ -236,7 +236,7 @@ fn documents(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
             found.push(entry.path());
         }
     }
-    // The key is none of the documents that are left out.
+    // Sort the key first, so that the limit on documents never drops it.
     found.sort_by_key(|path| (path.file_name() != Some(KEY.as_ref()), path.clone()));
     found.truncate(MOST_DOCUMENTS);
     found.sort();
@@ -416,7 +416,7 @@ mod tests {
     mod attack {
         use super::*;
 
-        /// Why a folder is no plugin, which must be known soon.
+        /// The reason why a folder is not a plugin. Finding it out must not take long.
         fn refused(folder: &Path) -> String {
             Project::find(folder, Place::Local, "here", None).unwrap_err().sentence()
         }

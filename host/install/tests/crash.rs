@@ -171,7 +171,7 @@ fn fresh(ground: &Path) {
 #[test]
 fn a_crash_at_any_step_leaves_the_old_state_or_the_new_one() {
     let place = tempfile::tempdir().unwrap();
-    // One folder for all, since the lock stores its path.
+    // All commands use the same folder, because the lock stores its path.
     let ground = place.path().join("ground");
     let home = ground.join("home");
     for command in ["install", "update", "update again", "replace", "rollback", "remove"] {

@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         let assessed = self.bench.watched.take_assess();
         let (Some(taken), Some(pressure)) = (taken, self.bench.watched.pressure()) else { return Ok(()) };
         taken.assess.extend(assessed);
-        // One call more than the host would make, so that plans are measured at every length of the unfolded part.
+        // An extra call, which the host would not make, so that plans are measured at every length of the unfolded part.
         let view = self.bench.log.conversation().priced_items(&self.bench.target.view);
         let request = PlanRequest { pressure, view, focus: None, memory_context: String::new() };
         let engine = &self.bench.watched;

@@ -322,7 +322,7 @@ struct Held {
 }
 
 impl Held {
-    /// The tokens that a request reads. A read keeps what it read for as long as it was written for.
+    /// The tokens that a request reads. A read prolongs the tokens by the lifetime with which they were written.
     fn serve(&mut self, sent: &Sent, ttl: Ttl, fixed: f64) -> f64 {
         if sent.tokens < self.tokens {
             // After a compaction, only system prompt and tools are as before.

@@ -1,6 +1,6 @@
-//! Arguments that a server on the web wants in headers too (`x-mcp-header`), so that what stands between it and Hermes can route a call
-//! without reading it. A tool whose marks break the rules of the protocol is left out: two readers could understand its calls differently.
-//! Since the version 2026-07-28; see "Custom headers from tool parameters" in its specification.
+//! Arguments that a server on the web wants in headers too (`x-mcp-header`), so that a proxy between the server and Hermes can
+//! route a call without reading it. A tool whose marks break the rules of the protocol is left out: two readers could understand
+//! its calls differently. Since the version 2026-07-28; see "Custom headers from tool parameters" in its specification.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};

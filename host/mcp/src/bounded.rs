@@ -51,7 +51,7 @@ async fn pass(input: impl AsyncRead + Unpin, mut output: DuplexStream, too_long:
         }
         let written = match scan.take().map(Scan::id) {
             Some(Some(id)) => too_long.send(id).await.is_ok(),
-            // Nobody waits for an answer to a notification, and a line that is no message has no id.
+            // The line has no id: it is a notification, which gets no answer, or not a message at all.
             Some(None) => true,
             None => {
                 line.push(b'\n');

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use crate::front::Front;
 use crate::said::Said;
 
-/// How long the end of a program is waited for after it has closed its output.
+/// A program that has closed its output has this long to end.
 const MOMENT: Duration = Duration::from_millis(500);
 
 /// A server's program.

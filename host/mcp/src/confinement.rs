@@ -106,7 +106,7 @@ impl Confinement {
         }
     }
 
-    /// How the user allows what the sandbox denied, if a text of the program says that something was denied. `workspace` is the folder of
+    /// The setting that allows what the sandbox denied, if the text of the program reports a denial. `workspace` is the folder of
     /// the session, and `section` the server's in config.yaml.
     pub(crate) fn remedy(&self, workspace: &Path, section: &str, text: &str) -> Option<String> {
         if self.here() != Confined::Yes {
@@ -164,10 +164,10 @@ impl Confinement {
     }
 }
 
-/// What the system says of a file that must not be changed or seen.
+/// The system's errors about a file that must not be changed or seen.
 const DENIED: [&str; 6] =
     ["Read-only file system", "read-only file system", "EROFS", "Permission denied", "permission denied", "EACCES"];
-/// What it says without a network.
+/// The system's errors without a network.
 const NO_NETWORK: [&str; 5] = [
     "Network is unreachable",
     "ENETUNREACH",
@@ -227,7 +227,7 @@ mod tests {
         ] {
             assert_eq!(Confinement { mode, ..Confinement::off() }.with(Ok(&nothing)), expected);
         }
-        // What could not be found out is no reason to run without one.
+        // If the probe of the machine fails, programs do not run without a sandbox.
         let failed = || Err("no process".to_owned());
         let with = |mode| Confinement { mode, ..Confinement::off() }.with(failed());
         assert_eq!(with(SandboxMode::Off), Confined::Off);

@@ -179,7 +179,8 @@ impl Connection {
         let refused = match Self::open_in(definition, handler(), said, first).await {
             Ok(opened) => return Ok(opened),
             Err(NotGreeted::Refused(cause)) => cause,
-            // One that spoke later versions before may be another release now, and some end at a message that they do not know.
+            // Try the other greeting. A server that spoke later versions may have been replaced by an older release, and some
+            // servers end at an unknown message.
             Err(NotGreeted::For(cause)) if speaks_later || matches!(cause, Cause::Ended(_)) && !said.names_error() => {
                 cause
             }
@@ -229,7 +230,7 @@ impl Connection {
         let names = |what: fn(&ServerCapabilities) -> bool| info.as_ref().is_none_or(|info| what(&info.capabilities));
         let has_tools = names(|it| it.tools.is_some());
         let has_others = names(|it| it.resources.is_some() || it.prompts.is_some());
-        // What is beyond is only counted, so that a server cannot fill the memory.
+        // Tools beyond this limit are only counted, so that a server cannot fill the memory.
         let most = 4 * limits::TOOLS;
         let mut tools = if has_tools {
             self.pages(List::Tools, most).await?
@@ -270,7 +271,7 @@ impl Connection {
             let mut page = self.ask(list.request(page)).await?;
             let entries = match page.get_mut(list.member()).map(Value::take) {
                 Some(Value::Array(entries)) => entries,
-                // How some languages write an empty list.
+                // Some languages write an empty list as `null`.
                 Some(Value::Null) => {
                     pages
                         .oddity
@@ -451,7 +452,7 @@ impl Connection {
     }
 }
 
-/// How a server is greeted.
+/// The greeting that a server understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {
     /// With `initialize`: the versions up to 2025-11-25.

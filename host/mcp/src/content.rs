@@ -44,7 +44,7 @@ impl Answer {
         if is_of_protocol {
             answer.add_all(result.remove("content").unwrap_or_default(), Self::add);
         } else if result.keys().any(|name| name != "_meta") {
-            // Another form than that of a result, such as one of an early version.
+            // The result is in another form, such as that of an early version.
             answer.text = Value::Object(result).to_string();
         }
         let structured = structured.filter(|value| !value.is_null()).map(|value| value.to_string());
@@ -106,7 +106,7 @@ impl Answer {
         };
         match (kind, text(&block, "text"), text(&block, "data")) {
             (Some("text"), Some(text), _) => self.line(text),
-            // What it wants to say is there, whatever its form is.
+            // A text of another type still has a meaning, so it is shown as JSON.
             (Some("text"), None, _) if block.get("text").is_some_and(|text| !text.is_null()) => {
                 self.line(&words(&block["text"]));
             }
@@ -168,7 +168,7 @@ impl Answer {
     }
 
     fn line(&mut self, text: &str) {
-        // What is beyond is cut at the end. Until then, one more piece of a message is in memory.
+        // The text is cut at the end. Until then it may exceed the limit by one line.
         if self.text.len() > limits::TEXT {
             return;
         }

@@ -89,8 +89,8 @@ impl fmt::Debug for WebAddress {
     }
 }
 
-/// The standard variables of a server's program, of those that the host has: what programs need to find themselves and the
-/// user's files, and no keys.
+/// The host's variables that every server's program gets: those with which programs find themselves and the user's files, and no
+/// keys.
 pub fn standard_environment(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<(OsString, OsString)> {
     const NAMES: &[&str] = &[
         "HOME",

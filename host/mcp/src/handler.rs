@@ -122,7 +122,7 @@ impl Handler {
                 Endpoint::Program(program) => program.confinement.writable.clone(),
                 Endpoint::Web(_) => Vec::new(),
             },
-            // Nobody knows whether a user sits where it asks.
+            // A shared server does not say for which session it asks, and that session may have a user.
             accepts_defaults: definition.accepts_defaults && !definition.is_shared,
         }
     }
@@ -130,7 +130,8 @@ impl Handler {
     /// The folders that the server may work in.
     pub(crate) fn roots(&self) -> ListRootsResult {
         let mut folders = self.front.roots();
-        // A server of files takes the roots for all that it may touch, whatever its arguments say.
+        // File servers restrict themselves to the roots and ignore the folders in their arguments, so the roots must include
+        // those folders.
         folders.extend(self.folders.iter().filter(|folder| !folders.contains(folder)).cloned().collect::<Vec<_>>());
         let urls = folders.iter().filter_map(|folder| Url::from_directory_path(folder).ok());
         // Without the slash at the end, as other clients write it.

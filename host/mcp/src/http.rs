@@ -44,7 +44,7 @@ impl Asker<'_> {
     }
 }
 
-/// Opens the stream of what the server says by itself, or goes on with one behind the event `last`.
+/// Opens the stream of messages that the server sends on its own, or continues one after the event `last`.
 pub(crate) async fn get_stream(
     client: &Client,
     uri: &str,
@@ -136,7 +136,7 @@ fn unexpected(why: String) -> HttpError {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
 }
 
-/// The answer to a request among the messages of a body: the one with its id, or else the first one without an id, or a message of
+/// The answer to a request among the messages of a body: the message with the request's id, or else the first without an id or of
 /// another kind.
 fn answer_to(message: &ClientJsonRpcMessage, body: &[u8]) -> Option<ServerJsonRpcMessage> {
     let id = match message {

@@ -15,7 +15,7 @@ use crate::error::line;
 use crate::handler::Handler;
 use crate::limits;
 
-/// What a server said that it wants to know first.
+/// The requests that a server wants answered before it carries out a call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wanted {
     /// Each request by its key.
@@ -23,11 +23,11 @@ pub(crate) struct Wanted {
     state: Option<String>,
 }
 
-/// What the client sends with the same request.
+/// The answers that the client adds when it repeats the call.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) responses: Option<InputResponses>,
-    /// The server's own words, as they were.
+    /// The state that the server sent, unchanged.
     pub(crate) state: Option<String>,
 }
 

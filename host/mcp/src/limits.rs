@@ -22,7 +22,7 @@ pub const IDLE_LINES_PER_SECOND: u64 = 4 * MESSAGES_PER_SECOND;
 pub const RECONNECT: Duration = Duration::from_secs(1);
 /// The longest time between them.
 pub const LONGEST_RECONNECT: Duration = Duration::from_secs(8);
-/// A stream that lived this long is no reason to wait longer for the next one.
+/// After a stream that lived this long, the pause before the next one is short again.
 pub const LASTING: Duration = Duration::from_secs(30);
 /// The most tools of a server. How many of them are in a prompt is for others to decide.
 pub const TOOLS: usize = 1_000;

@@ -66,8 +66,8 @@ impl Listing {
         Self::new(String::new(), offered, all, &ToolChoice::default())
     }
 
-    /// A listing from the tools of a server, which has `all` of them. Each is judged alone: one that cannot be used is left out with a line. Those
-    /// that the user chose have room first, in the server's own order.
+    /// A listing from the tools of a server, which has `all` of them. Each tool is judged alone: an unusable one is left out, and
+    /// a line names it. The tools that the user chose get room first, in the server's own order.
     pub(crate) fn new(software: String, offered: Vec<Value>, all: usize, choice: &ToolChoice) -> Self {
         let mut listing = Self { software, ..Self::default() };
         let (mut size, mut beyond, mut of_widgets) = (0, 0, 0);

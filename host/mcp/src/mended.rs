@@ -1,8 +1,8 @@
-//! The messages of a server, as JSON and before they get types: one odd part costs itself.
+//! Mends the messages of a server as JSON, before they get types, so that an odd part costs only itself.
 //!
-//! The protocol's types are read whole, so that one odd field would lose a message, and a line that is no JSON would leave its call
-//! waiting. Here a line becomes JSON if that can be done without a guess about its meaning. A result is handed on as it is, for
-//! those who know what was asked ([`carried`]).
+//! The protocol's types are read as a whole: one odd field would lose the message, and a line that is not JSON would leave its
+//! call waiting. This module turns a line into JSON if its meaning needs no guess. A result is passed on unchanged to the code
+//! that knows the request ([`carried`]).
 
 use rmcp::model::{ServerCapabilities, ServerResult};
 use serde_json::{Map, Number, Value, json};
@@ -52,7 +52,7 @@ pub(crate) fn unreadable(id: &Value, why: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": INTERNAL, "message": message } })
 }
 
-/// What a result says that went through [`messages`].
+/// The original result, which [`messages`] wrapped.
 pub(crate) fn carried(result: ServerResult) -> Option<Value> {
     match result {
         ServerResult::CallToolResult(result) => result.structured_content,
@@ -60,7 +60,7 @@ pub(crate) fn carried(result: ServerResult) -> Option<Value> {
     }
 }
 
-/// A result in a form that the protocol's types take, whatever it is.
+/// Wraps a result of any form, so that the protocol's types accept it.
 fn carrying(result: Value) -> Value {
     json!({ "content": [], "structuredContent": result })
 }
@@ -106,8 +106,8 @@ fn is_of_client(method: &str) -> bool {
     matches!(kind, "initialize" | "tools" | "resources" | "prompts" | "completion" | "logging")
 }
 
-/// The id of an answer. Those of Hermes are whole numbers, and some servers answer with a text or a fraction. What can be no id is
-/// `null`.
+/// The id of an answer. The ids of Hermes are whole numbers, but some servers send them back as a text or a fraction. Any other
+/// value becomes `null`.
 fn own_id(id: Value) -> Value {
     let number = match &id {
         Value::String(text) => text.trim().parse::<f64>().ok(),
@@ -207,7 +207,7 @@ fn greeting(result: Value) -> Value {
     })
 }
 
-/// The capabilities that can be read. One that is neither an object nor `true` is none.
+/// The capabilities that can be read. A capability that is neither an object nor `true` is left out.
 fn capabilities(offered: Option<&Value>) -> Value {
     let mut read = Map::new();
     for (name, value) in offered.and_then(Value::as_object).into_iter().flatten() {
@@ -215,7 +215,7 @@ fn capabilities(offered: Option<&Value>) -> Value {
         let is_readable = serde_json::from_value::<ServerCapabilities>(Value::Object(whole)).is_ok();
         match value {
             Value::Object(_) if is_readable => _ = read.insert(name.clone(), value.clone()),
-            // What it says beside that it exists cannot be read.
+            // The capability exists, but its details cannot be read.
             Value::Object(_) | Value::Bool(true) => _ = read.insert(name.clone(), json!({})),
             _ => {}
         }

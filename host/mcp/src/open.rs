@@ -1,8 +1,8 @@
-//! The requests that wait for an answer, and which of them an error means that names none.
+//! The open requests, and the assignment of errors without an id to them.
 //!
-//! A server that cannot read a request, or loses its id, answers with an error without one. Nobody would get that error, and the call
-//! would wait until its time is up. Each request gets one answer, so as soon as there are as many such errors as open requests, it is
-//! clear whom they mean.
+//! A server that cannot read a request, or loses its id, answers with an error without an id. No call would get that error, and
+//! the call that failed would wait until its time is up. Each request gets one answer. So as soon as there are as many such
+//! errors as open requests, each open request has failed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -23,7 +23,8 @@ pub(crate) struct OpenRequests {
     so_far: Option<(i64, i64)>,
     /// Errors that name no open request.
     stray: VecDeque<ServerJsonRpcMessage>,
-    /// Notifications that an error may still mean. Some servers answer them, although nobody should, and in their turn.
+    /// Notifications that an error without an id may still answer. Some servers answer notifications in their turn, although the
+    /// protocol forbids it.
     notified: usize,
     /// The largest id before the last of them. With the answer to a later request, all of them are over.
     notified_behind: i64,

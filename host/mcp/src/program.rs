@@ -51,7 +51,7 @@ pub(crate) async fn start(
             let (program, root) = (program.command.clone(), no.root.display().to_string());
             return Cause::NoScratch { program, root, why: no.to_string() };
         }
-        // Such as one in a folder for temporary files, or a script whose interpreter is in one.
+        // The sandbox may hide the program, for example in a folder for temporary files, or the interpreter of a script.
         let is_unseen = is_confined && error.kind() == io::ErrorKind::NotFound && exists(&program.command, &folder, &path);
         let hint = match is_unseen {
             true => {
@@ -69,7 +69,7 @@ pub(crate) async fn start(
     let child =
         Child { program: started, said: said.clone(), reading, server: server.to_owned(), front: Arc::clone(front) };
     let output = Counted { inner: output, flow: flow.clone(), line: 0 };
-    // Mended lines may be longer: a byte that is no text becomes three.
+    // Mending can lengthen a line: a byte that is not valid UTF-8 becomes three.
     let inner = AsyncRwTransport::<RoleClient, _, _>::new(joined::lines(output), input)
         .with_max_line_length(4 * limits::MESSAGE);
     Ok(Guarded { inner, flow: flow.clone(), child: Some(child) })

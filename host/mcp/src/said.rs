@@ -52,8 +52,8 @@ impl Said {
     }
 }
 
-/// The line with the reason: that of npm's report; behind Python's trace; the first one that is called an error; the one before a text
-/// about the usage; else the last one that is no mere reference.
+/// The line with the reason, in this order: the one of npm's report, the one after Python's traceback, the first that is called
+/// an error, the one before a usage text, or else the last that is more than a reference.
 fn reason(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
     let of_npm = lines.iter().find_map(|line| of_npm(line.trim())).map(|said| format!("npm error {said}"));

@@ -311,7 +311,7 @@ impl ServerHandler for Desk {
         Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri).with_mime_type(TEXT)]).into())
     }
 
-    /// What the library could not read: a method that it does not know, or parameters of another form than those of its method.
+    /// Answers requests that the library could not read: an unknown method, or parameters that do not fit the method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

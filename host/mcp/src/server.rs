@@ -208,7 +208,7 @@ impl Server {
         matches!(self.0.now(), Phase::Connecting) && tokio::task::spawn_blocking(is_new).await.unwrap_or(false)
     }
 
-    /// Waits until this moment for its list, which is then kept. One that does not come is not waited for again.
+    /// Waits until this moment for the server's list, which is then kept. A list that does not come is not waited for again.
     pub async fn keep_list(&self, until: Instant) -> bool {
         let has_come = self.settled(until).await.is_ok();
         if !has_come {
@@ -420,7 +420,7 @@ impl Inner {
                     attempted = true;
                     self.connect_again(|phase| matches!(phase, Phase::Idle(_)));
                 }
-                // One attempt for each call.
+                // Each call attempts to connect once.
                 Phase::Failed { error, .. } if attempted => return Err(error),
                 Phase::Failed { error, since } => {
                     let left = self.rest().saturating_sub(since.elapsed());
@@ -495,7 +495,7 @@ impl Inner {
                     connection.close().await;
                 }
             }
-            // An address that cannot be reached has no connection that could end by itself.
+            // A connection over HTTP does not end by itself when its address cannot be reached.
             Err(Cause::NotReached { .. } | Cause::NotAuthorized { .. }) => connection.close().await,
             Err(_) => {}
         }

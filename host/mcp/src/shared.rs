@@ -1,7 +1,7 @@
 //! Connections that several sessions of a process use, where the user says that the server keeps nothing between calls.
 //!
-//! Sessions in the same folder with the same definition share one: then roots and sandbox are the same, too. Such a server asks nobody and
-//! no model, because nobody knows for which session it would ask.
+//! Sessions in the same folder with the same definition share one: then roots and sandbox are the same, too. Such a server can
+//! ask neither the user nor a model, because its requests do not name a session.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -37,7 +37,7 @@ pub(crate) async fn opened(
 ) -> Result<Opened, Cause> {
     let place = {
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that nobody uses or opens any more is forgotten.
+        // Forget connections that no session uses or opens any more.
         places.retain(|place| {
             Arc::strong_count(&place.opened) > 1
                 || place.opened.try_lock().is_ok_and(|opened| opened.0.strong_count() > 0)
@@ -69,7 +69,7 @@ impl Front for SharedFront {
         self.0.log(true, &text);
     }
 
-    /// Nobody knows whose call it is about.
+    /// A shared server's progress does not say which session's call it belongs to.
     fn progress(&self, _: &str) {}
 
     fn log(&self, is_warning: bool, text: &str) {

@@ -1,7 +1,7 @@
 //! The values of JSON in a text: where each begins and ends.
 
-/// The texts of the objects and lists on a line. The last one can be cut. Only what means nothing stands before and between them: a
-/// log that quotes a message is none.
+/// The texts of the objects and lists on a line. The last one can be cut. Only characters without meaning may be before and
+/// between them, so a log line that quotes a message does not count.
 pub(crate) fn values(text: &str) -> Vec<&str> {
     let mut values = Vec::new();
     let mut rest = after_nothing(text);

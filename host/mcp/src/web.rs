@@ -104,7 +104,7 @@ impl WithLogin {
 }
 
 impl WithLogin {
-    /// What the SDK does not say in headers: the method of the greeting, and marked arguments.
+    /// The headers that the SDK does not set: the method of the greeting, and marked arguments.
     fn own_headers(&self, message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> {
         let ClientJsonRpcMessage::Request(request) = message else { return Vec::new() };
         match &request.request {

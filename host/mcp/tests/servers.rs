@@ -433,7 +433,7 @@ async fn a_server_without_tools_says_why() {
     for (word, tools, line) in [
         ("null_list", 0, Some("its list of tools is `null` and counts as empty")),
         ("empty_list", 0, Some("it has no tools: its list of them is empty")),
-        // What a server does not offer is not asked for.
+        // Hermes does not request lists that the server does not offer.
         ("null_capability", 0, Some(silent)),
         ("null_capabilities", 0, Some(silent)),
         ("no_capabilities", 0, Some(silent)),
@@ -559,12 +559,12 @@ async fn a_server_with_a_list_of_these_days_starts_at_its_first_call() {
     text(&server, "folder").await;
     assert_eq!(begun(), 2);
     server.close().await;
-    // What was asked for once is fresh again, and an old list is asked for in the background.
+    // A session refreshes an old kept list in the background.
     fixture.age_kept_list();
     let server = fixture.start();
     assert_eq!(live(&server).await, first);
     assert!(fixture.kept().read_fresh(server.definition()).is_some());
-    // One that holds for a millisecond, as its server says, is asked for again too.
+    // A list whose server lets it hold for a millisecond is refreshed, too.
     let fixture = Fixture::new(&["short_list"]);
     let server = fixture.start();
     live(&server).await;
@@ -603,7 +603,7 @@ async fn a_server_of_later_versions_only_is_greeted_in_their_way_and_that_is_rem
     server.close().await;
     let greeted = || fixture.log().iter().filter(|line| *line == "discover").count();
     assert_eq!(greeted(), 1);
-    // It is not asked in the old way again.
+    // A later connection greets it in the new way at once.
     let server = fixture.start();
     assert_eq!(call(&server, "echo", json!({"text": "again"})).await.unwrap().text, "again");
     assert_eq!(greeted(), 2);
@@ -686,7 +686,7 @@ async fn sessions_share_a_server_if_the_user_allows_it() {
     let calls = tokio::join!(call(&one, "process", json!({})), call(&other, "process", json!({})));
     assert_eq!(pid(calls.0), pid(calls.1));
     assert_eq!(count("initialize"), 1);
-    // Nobody is asked, because nobody knows for which session.
+    // A shared server's question is declined, because it does not name a session.
     fixture.seen.answers.lock().unwrap().push("main".to_owned());
     assert_eq!(text(&one, "ask").await, r#"{"action": "cancel"}"#);
     assert!(fixture.seen.questions.lock().unwrap().is_empty());

@@ -36,7 +36,7 @@ const NAMELESS: &str = "call_without_a_name";
 pub(crate) enum Progress {
     /// It is incomplete.
     Open,
-    /// It is complete if the stream ends now, but more of it may follow: silence is no end.
+    /// It is complete if the stream ends now, but more of it may follow. So silence alone does not end it.
     Closing,
     /// It is complete; counts may follow.
     Whole,
@@ -140,8 +140,9 @@ struct Settled {
 }
 
 impl Settled {
-    /// The parts of the reply with its calls as they were settled; none if the fields of the reply say the same. Each call stays in its
-    /// place between reasoning: a signature covers the sequence. The calls of `parts` are those of the slots, in their order.
+    /// The parts of the reply, with its settled calls. Empty if the fields of the reply already say the same. Each call stays in
+    /// its place between reasoning, because a signature covers the sequence. The calls of `parts` are those of the slots, in
+    /// their order.
     fn parts(&self, mut parts: Vec<Part>) -> Vec<Part> {
         if parts.iter().all(|part| part.payload().is_none() && !matches!(part, Part::Refusal { .. })) {
             return Vec::new();

@@ -87,8 +87,8 @@ pub(super) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     edit.take("plugins.disabled", &name)?;
     edit.set("memory.provider", &json!(name))?;
     let wanted = Inventory::of(inventory.setup.with_changes(&edit, &secrets)?)?;
-    // What a right is missing for cannot be tested. The right belongs to an address, so the address is stored before the user
-    // can grant it.
+    // A provider that lacks a right cannot be tested yet. The right names an address, which must be stored before the user can
+    // grant it.
     let is_tested = !arguments.no_test && !wanted.lacks_rights(&name);
     let took = if is_tested { Some(test(&wanted, manifest).await?) } else { None };
 

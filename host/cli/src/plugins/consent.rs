@@ -63,7 +63,7 @@ fn show(manifest: &Manifest, pin: &Pin, console: Console) {
     sheet.print();
 }
 
-/// What it means that files were changed by hand after they came from the source.
+/// The warning about files that were changed by hand after they came from the source.
 fn edited(name: &str) -> String {
     format!(
         "its files were changed by hand since they came from this source. If that was not you, `hermes plugins update {name}` \

@@ -1,5 +1,5 @@
-//! What holds of every change of a `config.yaml`, whatever is in the file. The property tests here and the target
-//! `config` in `fuzz/`, which takes in this file and `text.rs`, ask the same; it panics where a promise is broken.
+//! The promises of every change of a `config.yaml`, whatever the file contains. The property tests here and the fuzz target
+//! `config`, which includes this file and `text.rs`, check the same promises. A broken promise panics.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Map, Value};
@@ -26,8 +26,8 @@ impl Change {
     }
 }
 
-/// Changes a text: the file then says what it said, in the same order, and the change; comments stay; and the same once
-/// more changes nothing. What cannot be done so is refused.
+/// Changes a text and checks the promises. All other values stay, in their order, and so do comments. A second run of the same
+/// change does nothing. A change that cannot keep this is refused.
 pub(crate) fn changed(text: &str, path: &[&str], change: &Change) -> Result<String, Refused> {
     let after = change.apply(text, path)?;
     if read(text).is_err() {
@@ -57,7 +57,7 @@ pub(crate) fn changed(text: &str, path: &[&str], change: &Change) -> Result<Stri
     if after == text {
         return Ok(after);
     }
-    // Where something was there before, comments inside of it go with it.
+    // A replaced or removed value takes the comments inside it along.
     let is_new = match change {
         Change::Set(_) => at(&was, path).is_none_or(Value::is_null),
         Change::Add(_) => at(&was, path).is_none_or(|value| value.is_null() || value.is_array()),
@@ -79,7 +79,7 @@ pub(crate) fn changed(text: &str, path: &[&str], change: &Change) -> Result<Stri
     Ok(after)
 }
 
-/// What the file says beside this key, in its order; sections with nothing in them say nothing.
+/// The values of the file without this key, in their order. Empty sections are left out.
 fn without(said: &Value, path: &[&str]) -> String {
     fn cut(section: &mut Map<String, Value>, path: &[&str]) {
         let Some((name, rest)) = path.split_first() else { return };

@@ -291,7 +291,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Another value in place of one that is on one line or in braces.
+    /// Replaces a value that is on one line or in braces.
     fn rewritten(&self, path: &[&str], value: &Value) -> Option<String> {
         let known = self.value(&route(path))?;
         let is_short = !self.text[known.clone()].contains('\n') || self.text[known.clone()].starts_with('{');

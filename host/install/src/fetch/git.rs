@@ -213,7 +213,7 @@ impl Git<'_> {
         let late = Arc::clone(&child);
         let watch = thread::Builder::new().spawn(move || {
             if still_runs.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // The stream ends with it, and so does the caller's wait.
+                // Killing git ends its streams, and thereby the caller's wait.
                 let _ = late.lock().unwrap_or_else(PoisonError::into_inner).kill();
             }
         });

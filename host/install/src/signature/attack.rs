@@ -222,7 +222,7 @@ fn a_removed_signature_is_refused_once_a_key_is_pinned() {
     assert_eq!(plugin.look(None, None), Ok(None), "nothing was pinned, and nobody is named as the signer");
     let refused = plugin.look(Some(&plugin.key()), None).unwrap_err();
     assert!(refused.contains("this version is not signed"), "{refused}");
-    // The same by taking the key out, or with a key that the attacker names.
+    // Removing the key, or naming the attacker's own key, does not help either.
     fs::remove_file(plugin.at("minisign.pub")).unwrap();
     assert!(plugin.look(Some(&plugin.key()), None).is_err());
     let given = plugin.check(Some(&plugin.key()), None, None, false).unwrap_err();

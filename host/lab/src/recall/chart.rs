@@ -33,7 +33,7 @@ fn picture(collection: Collection, report: &RecallReport, svg: &mut String) {
     }
     let mut marked = false;
     for (number, column) in report.columns.iter().enumerate() {
-        // The first figures of a collection are those of all its questions.
+        // The first figures of a collection cover all its questions.
         let Some(figures) = column.figures.iter().find(|figures| figures.collection == collection) else { continue };
         let colour = COLOURS[number % COLOURS.len()];
         if !marked {

@@ -111,7 +111,7 @@ impl Dialogue {
         add(&mut self.notes, what, count);
     }
 
-    /// Adds a question. One without usable evidence is only counted.
+    /// Adds a question. A question without usable evidence is only counted.
     fn ask(&mut self, id: String, kind: &str, text: &str, evidence: BTreeSet<usize>, named: u64) {
         if evidence.is_empty() {
             self.note(if named == 0 { WITHOUT_EVIDENCE } else { NOTHING_LEFT }, 1);

@@ -8,7 +8,8 @@ use super::Dialogue;
 const WHOLE: usize = 16;
 /// The fewest characters of a piece of text that shows the message that contains it.
 const PIECE: usize = 24;
-/// What a memory may put before the words of a message: a time, a name, a mark. So many are removed one after the other.
+/// A memory may put labels before the words of a message: a time, a name, a mark. At most this many are removed, one after the
+/// other.
 const LABELS: usize = 4;
 
 /// The texts of a dialogue's messages, with blanks made equal.
@@ -52,7 +53,7 @@ fn even(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A piece as it is, and without one label after the other.
+/// The piece itself, then the piece without its first label, without its first two, and so on.
 fn unlabelled(piece: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(piece), |text| without_label(text)).take(LABELS + 1)
 }

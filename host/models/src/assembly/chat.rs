@@ -6,10 +6,11 @@
 //!
 //! - `[DONE]` ends it.
 //! - A reason to end in a chunk without content ends it, and so do counts behind a reason; what may still follow is waited for a moment.
-//! - Some gateways give a reason with every piece. So a reason together with content, or before any, ends a reply only where the stream
-//!   ends, too, and a reason followed by more content is no end. From then on silence never ends this reply.
-//! - A whole message in place of the first piece ends a reply where the stream ends, too. Further messages in place of pieces need a reason,
-//!   as pieces do.
+//! - Some gateways give a reason with every piece. So a reason together with content, or before any content, ends a reply only if
+//!   the stream also ends. If content follows a reason, the reason was not the end, and from then on silence never ends this
+//!   reply.
+//! - If a server sends a whole message instead of the first piece, the end of the stream ends the reply. Further whole messages
+//!   need a reason, as pieces do.
 //! - Counts without a choice at the end of the stream end a reply for servers that give no reason.
 //! - Any other end breaks it off. A reason that no rule knows, such as `abort`, is an error.
 
@@ -91,11 +92,11 @@ pub(crate) struct Assembly {
     ended: bool,
     /// There was content in the form of pieces.
     has_pieces: bool,
-    /// Messages in place of pieces.
+    /// How many whole messages came instead of pieces.
     messages: usize,
     /// These messages are pieces, too.
     are_pieces: bool,
-    /// The text is another than the one that arrived first.
+    /// The final text differs from the text that arrived first.
     is_changed: bool,
 }
 
@@ -274,11 +275,11 @@ impl Assembly {
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             grew = self.take_delta(delta, false, on_delta);
         } else if let Some(text) = choice.get("delta").or_else(|| choice.get("text")).filter(|text| text.is_string()) {
-            // The form of completions that are no chat, among others.
+            // The form of the older completions API, among others.
             grew = self.take_delta(&json!({"content": text}), false, on_delta);
         }
         self.has_pieces |= grew;
-        // A message beside a piece says the same, until the last one.
+        // A whole message beside a piece repeats the piece, so only the last one is read.
         if let Some(message) = choice.get("message").filter(|message| message.is_object() && (is_last || !grew)) {
             grew |= self.take_message(message, is_last, on_delta);
             self.messages += usize::from(!is_piece);
@@ -401,7 +402,8 @@ impl Assembly {
         self.refusal.push_str(more);
     }
 
-    /// Takes a message in place of a piece, or behind all pieces: the first, a piece, all so far, or the whole. Whether it says more.
+    /// Takes a whole message that came instead of a piece or after all pieces. It may be a single piece, everything so far, or
+    /// the complete reply. Returns whether it added something.
     fn take_message(&mut self, message: &Value, is_last: bool, on_delta: OnDelta<'_>) -> bool {
         let is_first = !self.has_pieces && self.messages == 0;
         let mut text = String::new();
@@ -450,7 +452,7 @@ impl Assembly {
         self.take_delta(&rest, true, on_delta) || grew
     }
 
-    /// Takes the reasoning of a whole message as far as it is new. What is left in `members` is all new.
+    /// Takes the new reasoning of a whole message. Leaves in `members` only what is new.
     fn settle_thoughts(&mut self, message: &Value, members: &mut Map<String, Value>, on_delta: OnDelta<'_>) -> bool {
         let whole = [TEXT_KEY, CONTENT_KEY]
             .iter()

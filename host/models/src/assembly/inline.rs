@@ -1,14 +1,14 @@
-//! Thinking that a model writes into its text, as many models on own machines do.
+//! Thinking that a model writes into its text, as many locally run models do.
 //!
-//! An opening tag counts only where the reply begins, and its thinking ends at the closing tag of its kind: thoughts may have tags of
-//! their own, and may quote them. Tags amid a text belong to the text: the user may have asked about them. If the thinking is never closed,
-//! although the reply ended by itself, all of it is text.
+//! An opening tag counts only at the beginning of the reply, and its thinking ends at the closing tag of the same kind, because
+//! thoughts may contain other tags and quote tags. Tags inside a text belong to the text, because the user may have asked about
+//! them. If the thinking is never closed although the reply ended by itself, all of it is text.
 //!
-//! The harmony format marks every passage with its channel. Where a reply begins with such a mark, all marks in it count that stand where
-//! the format has them; the channel `final` is the text.
+//! The harmony format marks every passage with its channel. If a reply begins with such a mark, all marks at the places that the
+//! format allows count. The channel `final` is the text.
 //!
-//! The templates of some models write the opening tag into the prompt, so that the reply has only the closing one. Such a tag is told
-//! from a word of the text by [`unopened`], once the whole text is there.
+//! The templates of some models write the opening tag into the prompt, so that the reply has only the closing one. Once the whole
+//! text has arrived, [`unopened`] decides whether such a tag closes thinking or is only mentioned in the text.
 
 mod tag;
 mod unopened;
@@ -16,9 +16,9 @@ mod unopened;
 use self::tag::{Header, Mark, Opening, Tag};
 pub(super) use self::unopened::unopened;
 
-/// White space that is held back until the text behind it tells what it belongs to. Nobody writes more.
+/// The most white space that is held back until the following text shows what it belongs to. Models do not write more.
 const MOST_BLANKS: usize = 256;
-/// How much is looked at at once.
+/// The most bytes that are examined at once.
 const LONGEST_LOOK: usize = 1 << 10;
 /// Between two passages of thinking, or of text.
 const BETWEEN: &str = "\n\n";
@@ -27,11 +27,11 @@ const BETWEEN: &str = "\n\n";
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     state: State,
-    /// What is not yet known to be text or thinking.
+    /// The bytes that may still turn out to be text or thinking.
     held: String,
     /// All thinking so far.
     thoughts: String,
-    /// What came since the last opening tag, with the tag.
+    /// Everything since the last opening tag, with the tag.
     unclosed: String,
     /// The length of the thinking before the last opening tag.
     closed: usize,
@@ -71,7 +71,7 @@ impl Inline {
         if self.state == State::Text {
             return vec![Piece::Text(more.to_owned())];
         }
-        // What is held back is looked at again with each tag.
+        // Held-back text is examined again with each tag.
         let (mut pieces, mut rest) = (Vec::new(), more);
         while !rest.is_empty() {
             let (next, behind) = rest.split_at(rest.floor_char_boundary(LONGEST_LOOK));
@@ -129,7 +129,7 @@ impl Inline {
                     self.state = State::Passage { is_text: true };
                     return true;
                 }
-                // A call that the server did not take out: nobody else shows it.
+                // The server left this call in the text, so only the text can show it.
                 Header::Call => {
                     let header = begun[..length].to_owned();
                     self.held = begun[length..].to_owned();
@@ -241,8 +241,8 @@ impl Inline {
         pieces.push(Piece::Reasoning(thought.to_owned()));
     }
 
-    /// What was held back when the reply ended: the rest of its text. If its thinking was never closed, although the reply ended by
-    /// itself, all of it was text.
+    /// The rest of the text at the end of the reply, from the bytes that were held back. If thinking was never closed although
+    /// the reply ended by itself, all of it was text.
     pub(super) fn rest(&mut self, ended_by_itself: bool) -> String {
         let pieces = self.advance(true);
         let mut text: String = pieces
@@ -256,7 +256,7 @@ impl Inline {
         if is_thinking {
             let unclosed = std::mem::take(&mut self.unclosed) + &std::mem::take(&mut self.held);
             if let Some((at, length)) = self.inner {
-                // One of its tags was only named. What is behind the last one that closes is text.
+                // One of the tags inside the thinking was only mentioned. Everything after the last closing tag is text.
                 self.thoughts.truncate(self.closed);
                 self.thoughts.push_str(if self.closed > 0 { BETWEEN } else { "" });
                 self.thoughts.push_str(unclosed[self.opened..at].trim());

@@ -1,16 +1,16 @@
-//! What a server says once more when a part of a reply is whole, or said in advance when it began.
+//! Texts that a server sends twice: in pieces, and as a whole before or after the pieces.
 //!
-//! Every format has events with the whole of what was streamed, and imitators send only those, or both. The rule is one for all: what comes
-//! last counts. It goes on with what was gathered, or takes its place.
+//! Every format has events with the whole text of a part. Some servers send only these events, others also the pieces. One rule
+//! serves all: the last text counts. It continues the gathered text or replaces it.
 
-/// What a whole text adds to what was gathered of it.
+/// The relation of a whole text to the gathered pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last<'a> {
     /// Nothing.
     Same,
     /// It goes on with this.
     More(&'a str),
-    /// It differs, and takes the place of what was gathered.
+    /// It differs, and replaces the gathered text.
     Instead,
 }
 
@@ -44,7 +44,7 @@ impl Given {
         self.text.is_empty()
     }
 
-    /// What a piece of the stream adds to it.
+    /// The new part of a piece from the stream, without a repetition of the text that came in advance.
     pub(super) fn fresh(&mut self, more: &str) -> String {
         if self.text.is_empty() {
             return more.to_owned();
@@ -57,7 +57,7 @@ impl Given {
         again.strip_prefix(text.as_str()).map(str::to_owned).unwrap_or(again)
     }
 
-    /// What looked like the beginning of the same text again, and was not.
+    /// Text that was held back as a possible repetition, but is not one.
     pub(super) fn rest(&mut self) -> String {
         let (text, again) = (std::mem::take(&mut self.text), std::mem::take(&mut self.again));
         if text == again { String::new() } else { again }

@@ -59,7 +59,7 @@ pub(crate) struct Assembly {
     is_behind_empty: bool,
     /// Finds thinking in the text.
     inline: Inline,
-    /// What was shown, or would have been before the first call.
+    /// Whether text was shown, or would have been shown before the first call.
     text_begun: bool,
     reasoning_begun: bool,
     /// Calls so far, counted as they begin.
@@ -73,14 +73,14 @@ pub(crate) struct Assembly {
     ended: bool,
     /// The reply is the input of the one tool that was offered for it.
     formed: bool,
-    /// Names in the tool list that stand for others.
+    /// Names in the tool list that replace the tools' own names.
     renamed: Arc<Renamed>,
     /// Whether the provider demands reasoning back that it has not signed.
     demanded: bool,
     /// Text and reasoning that the message began with.
     given: Given,
     given_thinking: Given,
-    /// The words of a block are others than those that arrived first.
+    /// The final words of a block differ from those that arrived first.
     is_changed: bool,
 }
 
@@ -308,7 +308,7 @@ impl Assembly {
         self.blocks.get_mut(at)
     }
 
-    /// A block of this kind has more in it. What had ended the reply did not.
+    /// A block of this kind grew, so an earlier reason to end was not the end.
     fn grow(&mut self, kind: Kind) {
         self.reason = None;
         self.grown = Some(kind);
@@ -465,7 +465,7 @@ impl Assembly {
         }
     }
 
-    /// Reads all text again, whose words are others than those that arrived first.
+    /// Separates thinking from text again, because the final words differ from those that arrived first.
     fn read_again(&mut self) {
         self.inline = Inline::default();
         for block in &mut self.blocks {
@@ -648,7 +648,7 @@ impl Assemble for Assembly {
         let (text, thinking) = (self.given.rest(), self.given_thinking.rest());
         self.thinking(None, &thinking, on_delta);
         self.text(None, &text, on_delta);
-        // What was held back does not go on behind the reason to stop.
+        // The text that was held back arrived before the reason to stop, so it does not revoke the reason.
         self.reason = reason;
         let is_changed = std::mem::take(&mut self.is_changed);
         if is_changed {
@@ -676,7 +676,7 @@ impl Assemble for Assembly {
         let mut text = self.texts();
         let whole_text = text.len();
         let inline = without_thinking(&mut text, std::mem::take(&mut self.inline), needs_text);
-        // What was before a closing tag is at the beginning of the text.
+        // The thinking before a closing tag was taken from the beginning of the text.
         let mut taken = whole_text - text.len();
         let mut is_behind = false;
         let mut thoughts: Vec<String> = Vec::new();

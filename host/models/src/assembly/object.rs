@@ -18,7 +18,7 @@ enum State {
     #[default]
     Open,
     Object,
-    /// Whatever follows, it will not be one object.
+    /// No continuation can make the text a single object.
     Other,
 }
 

@@ -1,7 +1,8 @@
 //! The reasons to end of all wire formats, and of the servers that imitate them.
 //!
-//! Servers spell one reason in many ways: `max_tokens`, `MAX_TOKENS`, `length`, `model_length`. So letters alone count, and what cut a
-//! reply or declined it is found by its stem. What no rule knows is not taken for a good end by the format that calls [`Ending::of`].
+//! Servers spell one reason in many ways: `max_tokens`, `MAX_TOKENS`, `length`, `model_length`. So only letters count, and
+//! reasons that cut or declined a reply are found by their stems. The caller of [`Ending::of`] does not treat an unknown reason
+//! as a good end.
 
 use hermes_conversation::one_line_within;
 
@@ -78,7 +79,7 @@ impl Ending {
         Some(match letters.as_str() {
             letters if EMPTY.contains(&letters) || letters.contains("unspecified") => return None,
             letters if GOOD.contains(&letters) => Self::Stop,
-            // A number of a server's own enumeration: what failed is said in words.
+            // A number is from a server's own enumeration. It counts as a good end, because servers report failures in words.
             letters if letters.bytes().all(|byte| byte.is_ascii_digit()) => Self::Stop,
             _ if has(REFUSED) => Self::Refused,
             _ if limited => Self::Length,
@@ -94,7 +95,7 @@ impl Ending {
     }
 }
 
-/// What a server says with a reason to end that is no good one.
+/// The error for a reply that ended with a bad reason.
 pub(super) fn ended_badly(reason: &str) -> Stated {
     let reason = one_line_within(reason, LONGEST);
     let message = format!("the reply ended with the reason `{reason}`");

@@ -1,13 +1,14 @@
 //! The events of OpenAI's Responses API.
 //!
-//! A reply is a list of items: messages, reasoning and calls. An item is added, grows and is done; what it is when it is done
+//! A reply is a list of items: messages, reasoning and calls. An item is added, grows and is done. Its state when it is done
 //! counts. Servers of other vendors leave out events, numbers and ids, or give all items one number.
 //!
 //! When a reply is whole:
 //!
-//! - `response.completed`, `response.incomplete` or `response.done` ends it. The list of items in this event counts for what was not sent
-//!   before it. An item that says that it is incomplete is one that a limit cut.
-//! - Any other end breaks it off, `[DONE]` too. A call that was begun and never done is cut, whatever the end says.
+//! - `response.completed`, `response.incomplete` or `response.done` ends it. The list of items in this event supplies the items
+//!   that were not sent before. An item with the status `incomplete` was cut by a limit.
+//! - Any other end breaks it off, `[DONE]` too. A call that was begun and never done counts as cut, even if the end says
+//!   otherwise.
 
 mod item;
 
@@ -362,7 +363,8 @@ impl Assembly {
         }
     }
 
-    /// Which of the known items a listed one is: the one with its id, the first whose words it begins with, or the next one.
+    /// Finds the known item that a listed item repeats: the one with its id, the first whose words it begins with, or the next
+    /// one.
     fn listed(&self, known: &VecDeque<usize>, item: &Value) -> Option<usize> {
         let (id, call) = (word(item, "id"), word(item, "call_id"));
         let words = texts(&item["content"], TEXTS, "text", "");

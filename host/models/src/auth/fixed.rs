@@ -12,7 +12,7 @@ use crate::{CooldownId, Cooldowns, ModelError, Route, Secret, providers::KeyHead
 /// The keys of a route, in the headers that the provider reads; or no key at all.
 pub(super) struct FixedKeys {
     state: Mutex<Ring>,
-    /// Until when a key is not used, after the server refused it.
+    /// The keys on cooldown, which are not used for a while after the server refused them.
     cooldowns: Cooldowns,
     route: Route,
     /// Reads the keys where they were configured.
@@ -20,9 +20,9 @@ pub(super) struct FixedKeys {
     remedy: String,
 }
 
-/// The keys in their order. The first that is not at rest is used.
+/// The keys in their order. The first that is not on cooldown is used.
 struct Ring {
-    /// One without headers if there is no key.
+    /// A single entry without headers if there is no key.
     keys: Vec<Key>,
     /// All keys that were ever used, for texts that must not show them.
     known: Vec<Secret>,
@@ -35,7 +35,7 @@ struct Key {
 }
 
 impl Key {
-    /// How long it still cooldowns.
+    /// The rest of its cooldown.
     fn left(&self, cooldowns: &Cooldowns, now: Instant) -> Duration {
         self.id.as_ref().map(|id| cooldowns.left(id, now)).unwrap_or_default()
     }
@@ -44,7 +44,7 @@ impl Key {
 impl Ring {
     /// The key of the next request: the first that is ready, else the one that will be ready first.
     fn current(&self, cooldowns: &Cooldowns, now: Instant) -> &Key {
-        // A single key is used whether it cooldowns or not.
+        // A single key is used even on cooldown.
         let [key] = self.keys.as_slice() else {
             // Of several that are ready, this is the first.
             return self.keys.iter().min_by_key(|key| key.left(cooldowns, now)).expect("a ring has a key");
@@ -124,17 +124,17 @@ fn sensitive(text: &str) -> Result<HeaderValue, ModelError> {
     Ok(value)
 }
 
-/// The shortest rest of a key.
+/// The shortest cooldown of a key.
 const LEAST_REST: Duration = Duration::from_secs(1);
 
-/// How long a key cooldowns after an answer with this status, if the server names no wait.
+/// The cooldown of a key after an answer with this status, if the server names no wait.
 pub(crate) fn cooldown(status: u16) -> Duration {
     const REFUSED: Duration = Duration::from_secs(300);
     const SPENT: Duration = Duration::from_secs(3600);
     if status == 401 { REFUSED } else { SPENT }
 }
 
-/// How long a key cooldowns after an error; none if another key would fail in the same way.
+/// The cooldown of a key after an error. None if another key would fail in the same way.
 fn rest_after(error: &ModelError) -> Option<Duration> {
     match error {
         ModelError::Auth { status, .. } | ModelError::Billing { status, .. } => Some(cooldown(*status)),
@@ -156,7 +156,7 @@ impl Authentication for FixedKeys {
         let mut ring = self.ring();
         ring.learn(&secrets);
         ring.keys = renewed;
-        // If the refused key is still there, it cooldowns before the others are used.
+        // If the refused key is still configured, nothing has changed: it goes on cooldown, and another key is used.
         Ok(ring.position(authorized).is_none())
     }
 

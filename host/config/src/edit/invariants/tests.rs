@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What stands behind a key in a file as people write it.
+/// The value of a key, in the forms in which people write it.
 #[derive(Debug, Clone)]
 enum Node {
     /// On the line of the key.
@@ -17,14 +17,14 @@ enum Node {
     Section(Vec<Line>),
 }
 
-/// A key with what stands behind it and around it.
+/// A key with its value, and the comments and blank lines around it.
 #[derive(Debug, Clone)]
 struct Line {
     key: &'static str,
     node: Node,
-    /// Blanks by which the inner lines stand to the right.
+    /// The indentation of the inner lines, in blanks.
     step: usize,
-    /// A comment above it, so many blanks from the margin; and whether one stands behind the value.
+    /// A comment above the key, with its indentation in blanks. `behind` says whether a comment follows the value.
     above: Option<usize>,
     behind: bool,
     blank: bool,
@@ -81,7 +81,7 @@ fn comment(known: &mut usize) -> String {
 /// The text of it, and how many comments are in it.
 fn write(lines: &[Line], indent: usize, comments: &mut usize, text: &mut String) {
     let margin = " ".repeat(indent);
-    // All lines of a section stand as far to the right as the first one.
+    // All lines of a section have the indentation of the first one.
     for Line { key, node, step, above, behind, blank } in lines {
         if *blank {
             text.push('\n');
@@ -177,15 +177,16 @@ fn change() -> impl Strategy<Value = Change> {
 /// Whether the file parses, and its present content allows the change.
 fn is_possible(text: &str, path: &[&str], change: &Change) -> bool {
     let Ok(said) = read(text) else { return false };
-    // Behind the end of the document nothing counts, and what keeps the blank lines below it takes in any line.
+    // YAML ignores everything behind the end of a document (`...`), and a block scalar with `|+` takes in the blank lines below
+    // it.
     if text.contains("...") || text.contains("|+") {
         return false;
     }
     let is_section = |value: &Value| value.is_object() || value.is_null();
     let is_list = |value: &Value| value.is_array() || value.is_null();
     match change {
-        // The tree takes a line of a block scalar that begins with `#` for a comment. The editor drops no comment, so it leaves
-        // the file as it is.
+        // The syntax tree takes a line of a block scalar that begins with `#` for a comment. The editor refuses changes that
+        // would drop a comment.
         Change::Set(_) if at(&said, path).and_then(Value::as_str).is_some_and(|text| text.contains('#')) => false,
         Change::Set(_) => (0..path.len()).all(|depth| at(&said, &path[..depth]).is_none_or(is_section)),
         Change::Add(_) => {

@@ -6,7 +6,7 @@ use jiff::tz::Offset;
 /// Milliseconds between two messages of a session: the collections have no time for each message.
 pub(super) const STEP: u64 = 30_000;
 
-/// Gives messages their times: those of their session, and where that has none, later than the messages before.
+/// Gives messages their times: from the time of their session, or later than the messages before if the session has none.
 #[derive(Debug)]
 pub(super) struct Timeline {
     next: u64,

@@ -28,7 +28,7 @@ pub(super) struct Tag {
     is_angle: bool,
 }
 
-/// What the place of an opening tag has, with its length.
+/// What is at the place where an opening tag may be, with its length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opening {
     Tag(Tag, usize),
@@ -63,7 +63,7 @@ enum End {
     None,
 }
 
-/// What a text begins with. A closing tag counts behind thinking.
+/// Reads the tag at the beginning of a text. After thinking, a closing tag counts too.
 pub(super) fn opening(text: &str, is_behind: bool) -> Opening {
     let lower = text[..text.floor_char_boundary(2 * LONGEST_HEADER + MOST_BLANKS)].to_ascii_lowercase();
     let mut maybe = lower.is_empty();
@@ -171,8 +171,8 @@ fn passage(lower: &str) -> Opening {
     }
 }
 
-/// Where a passage of the harmony format ends, the length of the mark there, and whether it ends at all. A mark counts only where
-/// another passage or nothing follows.
+/// The end of a passage in the harmony format, the length of the mark there, and whether the passage has ended. A mark counts
+/// only if another passage or nothing follows it.
 pub(super) fn end_of_passage(text: &str, ended: bool) -> (usize, usize, bool) {
     const ENDS: [&str; 3] = ["<|end|>", "<|return|>", "<|call|>"];
     let mut from = 0;

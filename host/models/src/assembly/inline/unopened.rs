@@ -1,5 +1,5 @@
-//! Thinking whose opening tag was in the prompt. Only the closing tag tells it from a text about tags, so it counts only where templates
-//! have it: alone, behind a sentence or on a line of its own, and not in code.
+//! Thinking whose opening tag was in the prompt. Only a closing tag is left, and a text about tags can contain one too. So it
+//! counts only where templates put it: once, after a sentence or on a line of its own, and not in code.
 
 use super::tag::{self, Opening};
 
