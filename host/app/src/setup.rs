@@ -556,8 +556,7 @@ impl Setup {
     }
 }
 
-/// Keys as one text with commas between them; none if there is no key.
-/// Marks that nobody can predict.
+/// Marks from the system's random numbers, so that a text cannot predict its own mark.
 fn marks() -> Marks {
     Marks::new(|| {
         let mut bytes = [0; 8];

@@ -222,7 +222,8 @@ async fn taken_in(session: &Session<'_>) -> (Verdict, Verdict) {
     (Ok(format!("{TURNS} turns")), sent)
 }
 
-/// The failure of an ordinary call. If a request met no fixture, the fix names that request instead of the check's own fix.
+/// The failure of an ordinary call. The fix concerns what this call met, such as a request without a rule in the fixtures, and
+/// not the subject of the check.
 fn ordinary(session: &Session<'_>, failure: CallFailure) -> Fail {
     let fail = Fail::from(failure);
     match session.web.as_ref().and_then(|web| web.missed()) {

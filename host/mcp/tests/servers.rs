@@ -686,7 +686,7 @@ async fn sessions_share_a_server_if_the_user_allows_it() {
     let calls = tokio::join!(call(&one, "process", json!({})), call(&other, "process", json!({})));
     assert_eq!(pid(calls.0), pid(calls.1));
     assert_eq!(count("initialize"), 1);
-    // A shared server's question is declined, because it does not name a session.
+    // A shared server's question is cancelled, because it does not name a session.
     fixture.seen.answers.lock().unwrap().push("main".to_owned());
     assert_eq!(text(&one, "ask").await, r#"{"action": "cancel"}"#);
     assert!(fixture.seen.questions.lock().unwrap().is_empty());

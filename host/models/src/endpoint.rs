@@ -54,7 +54,7 @@ const LARGEST_ERROR: usize = 64 << 10;
 const BOM: &[u8] = "\u{feff}".as_bytes();
 /// Why a reply broke off whose stream ended.
 const ENDED: &str = "the connection ended before the reply did";
-/// How long to wait for what.
+/// The longest waits for each step of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// For a connection.
@@ -234,9 +234,9 @@ impl Endpoint {
         E: std::error::Error + Send + Sync + 'static,
     {
         let mut events = events(bytes);
-        // When a reply that is whole has waited long enough for what may follow.
+        // When to stop waiting for further events of a complete reply.
         let mut deadline = None;
-        // What the newest event says, unless it belongs to the reply.
+        // The words of the newest event, unless it is a part of the reply.
         let mut last_words = None;
         for number in 1_usize.. {
             if number % EVENTS_IN_A_ROW == 0 {
@@ -249,7 +249,7 @@ impl Endpoint {
             let whole = (progress == Progress::Whole).then(|| tokio::time::Instant::now() + self.patience.rest);
             deadline = whole.map(|whole| deadline.unwrap_or(whole));
             let event = match deadline {
-                // Only counts can follow, and not every server closes the connection. Pings are no reason to wait longer.
+                // Only counts can follow, and not every server closes the connection. Pings do not prolong the wait.
                 Some(deadline) => match tokio::time::timeout_at(deadline, events.next()).await {
                     Ok(Some(Ok(event))) => event,
                     Ok(_) => break,
@@ -476,7 +476,7 @@ impl Endpoint {
             let mut shown = false;
             let result = {
                 let mut watch = |delta: Delta<'_>| {
-                    // A call that never came to its end is not shown as one.
+                    // A call is not shown before it is complete, so it does not prevent a retry.
                     shown |= !matches!(delta, Delta::Call(_));
                     on_delta(delta);
                 };

@@ -188,8 +188,8 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// Whether another model may answer the same conversation: the key, the account, the address or the server failed. What
-    /// the request itself causes would fail again elsewhere.
+    /// Whether another model may answer the same conversation: the key, the account, the address or the server failed. A failure
+    /// that the request itself causes would occur with any model.
     pub fn is_of_place(&self) -> bool {
         match self {
             Self::Unreachable { .. }

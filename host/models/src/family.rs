@@ -31,9 +31,9 @@ const ADAPTIVE: Dial = Dial {
     off: LEFT_OUT,
     ladder: Ladder(["low", "low", "medium", "high", "xhigh", "max"]),
 };
-/// The same for models without the effort `xhigh`.
+/// Adaptive thinking of models without the effort `xhigh`.
 const ADAPTIVE_TO_MAX: Dial = Dial { ladder: Ladder(["low", "low", "medium", "high", "max", "max"]), ..ADAPTIVE };
-/// The same for models that always think by default: switching off has to be requested.
+/// Adaptive thinking of models that think by default, so switching it off has to be requested.
 const ADAPTIVE_BY_DEFAULT: Dial = Dial { off: DISABLED, ..ADAPTIVE };
 const SWITCHED: Dial = Dial {
     on: &[("thinking", r#"{"type":"enabled"}"#), ("output_config", r#"{"effort":"$"}"#)],

@@ -1,8 +1,8 @@
-//! JSON as servers of models write it. What a strict parser refuses and has only one meaning is mended first: halves of characters, control
-//! characters in texts, and numbers that JSON does not have.
+//! JSON as servers of models write it. Flaws that a strict parser refuses are mended first, if they have only one meaning: halves
+//! of characters, control characters in texts, and numbers that JSON does not have.
 //!
-//! Servers cut a text between two tokens, also amid a character outside of the basic plane, whose two `\u` escapes then are in two
-//! events. [`join`] puts such halves together; a half without a partner becomes U+FFFD.
+//! Servers cut a text between two tokens. That can split a character outside of the basic plane, so that its two `\u` escapes are
+//! in two events. [`join`] puts such halves together; a half without a partner becomes U+FFFD.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ struct Half {
     unit: u16,
     /// The key before the text that it is in.
     key: Range<usize>,
-    /// The half stands where the other half can be in the next event or was in the one before.
+    /// Whether the half is at an edge of its text, so that the other half can be in a neighbouring event.
     is_open: bool,
 }
 

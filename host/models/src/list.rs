@@ -110,7 +110,7 @@ fn model(row: &Value) -> Option<ListedModel> {
     // Some servers list bare names.
     let name = row.as_str().or_else(|| ["id", "name", "model"].iter().find_map(|key| row[*key].as_str()))?;
     let name = name.strip_prefix("models/").unwrap_or(name).trim();
-    // A name that no line can show is none that a user could type.
+    // A user could not type a name that a line cannot show.
     if name.is_empty() || name.chars().any(char::is_control) {
         return None;
     }

@@ -25,24 +25,25 @@ pub struct Rendered {
     /// The role that owns the blocks, where the format has blocks. Neighbours with the same owner form one message.
     side: Option<Role>,
     step: Step,
-    /// What it is in a request with deferred tools, where that differs.
+    /// Its form in a request with deferred tools, if that differs.
     instead: Option<Instead>,
 }
 
-/// What a message is in a request with deferred tools.
+/// The form of a message in a request with deferred tools.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Instead {
     /// The ids of the searches that it asks for, in a format where those are no usual calls.
     pub(crate) searches: Vec<String>,
-    /// The search that it answers, in such a format: another result is written as usual.
+    /// The id of the search that it answers, in such a format. Results of other calls are written as usual.
     pub(crate) answers: Option<String>,
     /// How it loads the tools that it found, if the request has all of them.
     pub(crate) loading: Option<Loading>,
-    /// Its bytes where it loads nothing, if they are not the usual ones.
+    /// Its bytes if it loads no tools, where they differ from the usual ones.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
-/// The result of a search, for a request in which all the tools that it found are deferred. What loads them comes between both ends.
+/// The result of a search, for a request in which all the tools that it found are deferred. The references that load the tools
+/// are written between `before` and `after`.
 #[derive(Debug, Clone)]
 pub(crate) struct Loading {
     pub(crate) tools: Vec<String>,
@@ -50,7 +51,7 @@ pub(crate) struct Loading {
     pub(crate) after: &'static [u8],
 }
 
-/// What a message is within a run of tools, for formats in which thinking models need their reasoning in it.
+/// The role of a message within a run of tools. In some formats, thinking models need their reasoning there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It asks for calls.
@@ -403,7 +404,7 @@ impl Prefix {
         Bytes::from_owner(Shared(Arc::clone(&self.bytes)))
     }
 
-    /// Bytes of the tool list that the model reads only when a result loads them. They are no tokens of the prompt.
+    /// Bytes of the tool list that the model reads only when a result loads them. They do not count as tokens of the prompt.
     pub fn hidden_len(&self) -> usize {
         self.deferred.hidden()
     }

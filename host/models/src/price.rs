@@ -159,7 +159,7 @@ impl Table {
         self.models.iter().find(|row| row.vendor == vendor && spelt(undated(&row.model)) == name)
     }
 
-    /// What the built-in table is tested for, as far as a file of the user must keep it.
+    /// Checks the rules of the built-in table that a user's file has to keep too.
     fn check(&self) -> Result<(), PriceFlaw> {
         let parts: Vec<&str> = self.as_of.split('-').collect();
         let is_day = matches!(parts[..], [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2));

@@ -1,9 +1,9 @@
 //! Which model serves a session: from flags, environment and configuration to a route.
 //!
-//! Field by field the higher layer wins: flags, then environment, then `config.yaml`; where none of them names a place
-//! to ask, a lone key in the environment does; where there is none, the offline partner serves. Model, key and
-//! window of a layer go with the place that the layer names, and are passed over where another place won: a key reaches
-//! no host that it was not meant for. The offline partner never replaces a configured model.
+//! For each field the highest layer wins: flags, then environment, then `config.yaml`. If none of them names a place, a single
+//! key in the environment decides; without a key, the offline partner serves. The model, key and window of a layer belong to the
+//! place that the layer names. They are passed over if another place won, so that a key reaches only the host that it was meant
+//! for. The offline partner never replaces a configured model.
 
 mod auxiliary;
 mod error;
@@ -347,7 +347,8 @@ struct Fitting {
     mode: Option<ApiMode>,
 }
 
-/// What a layer says of another provider than the one that was chosen by its name is not meant for this one.
+/// The model, window and wire format of the layers that fit the chosen place. Values of a layer that names another provider are
+/// passed over.
 fn what_fits(
     layers: &[Layer],
     place: &Place,
@@ -377,7 +378,7 @@ fn what_fits(
     }
 }
 
-/// A provider's default is a model of that provider, not of whatever else listens at an address.
+/// The provider's default model, unless the address belongs to another server.
 fn default_model(provider: &str, url: &Url, names: Names<'_>) -> Option<NamedModel> {
     let custom = || names.custom(provider).filter(|row| home(&row.url) == home(url))?.model.clone();
     let built_in = || {

@@ -111,8 +111,8 @@ impl Style {
                 let (marks, echo, ids) = (format.marks(marked), format.echo(echo), format.ids(ids));
                 let (schemas, defers) = (format.schemas(schemas), defers && format.can_defer());
                 let candidate = Self { mode, marks, echo, ids, schemas, defers };
-                // The providers with ids of their own get back no reasoning, and take no marks. Those that read schemas in a way of their
-                // own take any ids and no marks.
+                // No provider combines special ids with returned reasoning or marks, nor a special dialect of schemas with
+                // special ids or marks.
                 let is_usual = schemas == Self::new(mode, Marks::None).schemas;
                 let exists = (ids == CallIds::Any || (is_usual && echo.members.is_empty() && marks == Marks::None))
                     && (is_usual || marks == Marks::None);

@@ -16,7 +16,7 @@ use crate::{Price, Ttl};
 
 /// Weight of a past pause halves in this time: habits change.
 const HALF_LIFE_MS: f64 = 20.0 * 86_400_000.0;
-/// Pauses from which nobody returned that are assumed before anything is known, so that a single return decides little.
+/// The number of assumed pauses without a return, before any pause is known. They keep a single return from deciding much.
 const NEVER: f64 = 6.0;
 /// Shorter pauses end before any prefix expires.
 const LEAST_MS: u64 = 240_000;
@@ -133,8 +133,8 @@ pub fn warming_cost(tokens: f64, price: &Price) -> f64 {
     (tokens * price.cache_read + price.output) / 1e6
 }
 
-/// What warmings saved of a request that read this many tokens from the cache after its prefix would have expired: it did not write
-/// them again.
+/// The saving of warmings through a later request: it read this many tokens from the cache, which it would otherwise have written
+/// again.
 pub fn warming_saved(cache_read: u32, price: &Price, ttl: Ttl) -> f64 {
     f64::from(cache_read) * (price.write(ttl) - price.cache_read) / 1e6
 }
@@ -284,8 +284,8 @@ mod tests {
     }
 
     proptest! {
-        /// What the decision says is true of the pauses that it knows: if all were repeated, warmings would not cost more than
-        /// they save, and no more than the limits.
+        /// The decision is right for the pauses that it knows: if all were repeated, warmings would cost neither more than they
+        /// save nor more than the limits.
         #[test]
         fn warmings_pay_on_the_pauses_that_are_known(
             pauses in prop::collection::vec(prop_oneof![5..12_u64, 5..40_u64, 50..200_u64], 1..30),

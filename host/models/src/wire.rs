@@ -138,7 +138,7 @@ pub(crate) fn system_list(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks
     }
     out.push(b']');
     if ephemeral.is_empty() {
-        // What closes the list belongs to its last layer.
+        // The closing bracket belongs to the last layer.
         marks.ephemeral = usize::MAX;
     }
     marks

@@ -16,7 +16,7 @@ use crate::{Secret, failure};
 
 /// Seconds between two questions, where the server names none.
 const INTERVAL: u64 = 5;
-/// What `slow_down` adds.
+/// The time that an answer `slow_down` adds to the interval.
 const SLOWER: Duration = Duration::from_secs(5);
 /// The longest wait after a failure of the server.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);

@@ -31,8 +31,8 @@ pub(super) enum Outcome {
     Code(Secret),
     /// The login failed at the server: its word for the error, and its description. Either may be hostile.
     Error(String, Option<String>),
-    /// The answer comes from another login server than the one that was asked (RFC 9207), or does not say from which: who it names. Its
-    /// code must go nowhere.
+    /// The answer names another login server than the one that was asked, or none (RFC 9207). Holds the name. The code of such an
+    /// answer must not be sent anywhere.
     OtherIssuer(Option<String>),
 }
 

@@ -119,7 +119,7 @@ async fn discover(url: &Url, known: &KnownClient) -> Result<LoginSettings, Strin
     })
 }
 
-/// Where a server of the protocol's version 2025-03-26 that describes nothing has its login.
+/// The usual addresses of a login for servers of the protocol's version 2025-03-26 that do not describe their login.
 fn usual_place(key: &str) -> Option<&'static str> {
     match key {
         "authorization_endpoint" => Some("/authorize"),

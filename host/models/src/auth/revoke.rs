@@ -16,9 +16,9 @@ use crate::{Secret, providers};
 pub enum LoggedOut {
     /// The server no longer accepts the tokens.
     Revoked,
-    /// Nobody was asked: the login names no address for that, or the caller did not want it.
+    /// The login was only removed here: it names no address for revoking, or the caller did not want that.
     Removed,
-    /// Nobody was asked, and the key or token does not expire by itself.
+    /// The login was only removed here, and its key or token does not expire by itself.
     StaysValid {
         /// The server that issued it.
         host: String,
@@ -56,7 +56,7 @@ impl Logins {
     }
 }
 
-/// What becomes of the tokens of a login when nobody revokes them.
+/// The outcome of a logout that does not revoke the tokens.
 fn unrevoked(login: &Login) -> LoggedOut {
     let stays = login.expires_at.is_none() && login.access_token.is_some() && login.refresh_token.trim().is_empty();
     match Url::parse(&login.token_url) {

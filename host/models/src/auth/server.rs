@@ -105,8 +105,8 @@ pub(super) async fn get(url: &Url) -> Result<Answer, NoAnswer> {
     received(url, client(url)?.get(url.clone())).await
 }
 
-/// What a server that wants a login says in `WWW-Authenticate` to a request without one: to a greeting of versions of the protocol up to
-/// 2025-11-25 or since 2026-07-28, or only to a request behind it.
+/// The header `WWW-Authenticate` of a server that refuses a request without a login. Some servers refuse the greeting of the
+/// versions up to 2025-11-25 or since 2026-07-28; others accept the greeting and refuse the request after it.
 pub(super) async fn challenge(url: &Url) -> Result<Option<String>, NoAnswer> {
     let about = json!({"name": "hermes", "version": env!("CARGO_PKG_VERSION")});
     let greeting = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about});

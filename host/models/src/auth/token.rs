@@ -104,7 +104,7 @@ impl Logins {
         Ok(Some(access.expose().to_owned()))
     }
 
-    /// What a login for this server on the web allows; `None` if there is no such login, or if nobody said it.
+    /// The scope of the login for this server on the web; `None` if there is no such login, or its scope is unknown.
     pub fn scope_for(&self, name: &str, url: &Url) -> Option<String> {
         self.shared.file.read(name).ok().filter(|login| is_for(login, url))?.scope
     }

@@ -20,9 +20,9 @@ pub(crate) enum Event {
     Json(Value),
     /// `[DONE]`.
     Done,
-    /// An error, whatever its data are: as it would be in any format, and its data for the format.
+    /// An error, as every format reads it, and its raw data for the format in use.
     Error(Stated, Value),
-    /// It begins like JSON and is none.
+    /// It begins like JSON but cannot be parsed.
     Broken(serde_json::Error),
 }
 
@@ -85,7 +85,7 @@ impl<S: Stream<Item = Result<Sse, sse_stream::Error>> + Unpin> Events<S> {
         self.ready.pop_front()
     }
 
-    /// Makes an event of the one that waits for the rest of a character.
+    /// Releases the event that was held back for the rest of a character.
     fn release(&mut self) {
         if let Some((name, flawed)) = self.held.take() {
             self.ready.push_back(flawed.parse().map_or_else(Event::Broken, |value| Event::Json(named(value, name))));

@@ -1,4 +1,4 @@
-//! What kind of failure a server reports: its words for programs first, then its status, then its prose.
+//! Finds the kind of a failure that a server reports: first by its codes for programs, then by its status, then by its prose.
 //!
 //! Prose decides only where a status means several things. Its phrases are those that providers send, in the languages in
 //! which they send them.
@@ -34,7 +34,7 @@ pub(crate) enum Class {
     BadRequest,
 }
 
-/// Words for programs, in lower case, which mean one thing whatever the status is.
+/// Error codes in lower case. Each has one meaning, independent of the status.
 const CODES: &[(&str, Class)] = &[
     ("context_length_exceeded", Class::TooLong),
     ("context_window_exceeded", Class::TooLong),
@@ -236,7 +236,7 @@ const OVERLOADED: &[&str] = &["overloaded", "at capacity", "负载过高", "系�
 /// A model that does not exist.
 const NOT_FOUND: &[&str] = &["model not found", "no such model", "is not a valid model", "model does not exist"];
 
-/// An error of the server that it reports as one of the request.
+/// Errors of the server that it reports as errors of the request.
 const SERVER: &[&str] = &["provider returned an empty response"];
 
 fn says(text: &str, phrases: &[&str]) -> bool {
@@ -295,7 +295,7 @@ fn by_status(status: u16, text: &str) -> Class {
         400..500 => by_prose(text).unwrap_or(Class::BadRequest),
         503 | 529 => Class::Overloaded,
         504 => Class::TimedOut,
-        // Where HTTP said 200 and an event is an error, the prose is all that there is.
+        // For an error event after HTTP 200, only the prose tells the kind.
         500 => by_prose(text).filter(|class| *class != Class::Server).unwrap_or(Class::Server),
         _ => Class::Server,
     }
@@ -316,8 +316,9 @@ fn by_prose(text: &str) -> Option<Class> {
     .find_map(|(phrases, class)| says(text, phrases).then_some(class))
 }
 
-/// Whether a refusal of a request of about `sent` tokens may be about its size, although no word says so: it names nothing else, and the
-/// request fills most of the window, or its numbers are those of a size, or nobody knows its language.
+/// Whether a refusal of a request of about `sent` tokens may be about its size, although no word says so. It must not name
+/// another cause. In addition the request fills most of the window, or the numbers are those of a size, or the language is
+/// unknown.
 pub(crate) fn may_be_size(message: &str, sent: u32, window: u32) -> bool {
     let text = message.to_lowercase();
     let is_about_other = size::is_about_other(&text) || says(&text, OUTPUT_CAP) || by_prose(&text).is_some();

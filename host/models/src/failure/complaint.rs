@@ -2,8 +2,8 @@
 //!
 //! Servers and gateways put an error into a stream as their framework writes it: under `error`, as `detail`, as a message with a code, as
 //! plain text. No list of them can be complete. So the rule is: an event is an error if it does not belong to a reply and says that it is
-//! an error. Words alone are none, since servers also send notices; but where the stream ends with them and the reply is not whole, they
-//! say why.
+//! an error. An event with words alone is not an error, because servers also send notices. But if the stream ends with such an
+//! event before the reply is whole, its words are the cause.
 
 use serde_json::Value;
 
@@ -69,10 +69,10 @@ pub(crate) fn complaint(event: &Value, place: Place) -> Option<Stated> {
     (names_error || complains).then(|| stated(event))
 }
 
-/// What an event says that is neither a part of a reply nor an error for sure, for the case that nothing follows it.
+/// The words of an event that is not a part of a reply and may be an error. They count only if nothing follows the event.
 pub(crate) fn last_words(event: &Value) -> Option<Stated> {
     let event = event.get(0).unwrap_or(event);
-    // What has these is a part of a reply in one of the formats.
+    // In some format, an event with one of these members is a part of a reply.
     let is_part =
         ["choices", "delta", "response", "content_block", "item", "usage"].iter().any(|key| event.get(key).is_some());
     let is_said = !is_part && !is_well(event) && !is_other(event);
@@ -91,7 +91,7 @@ pub(crate) fn is_error_name(name: &str) -> bool {
     })
 }
 
-/// An error of which the server says nothing but that it is one: its words, or else its data as they are.
+/// An event that the server only marks as an error: its words, or else its raw data.
 pub(crate) fn plain(event: &Value) -> Stated {
     match event.as_str() {
         Some(text) => Stated { status: 500, code: String::new(), message: one_line(text), window: None },

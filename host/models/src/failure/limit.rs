@@ -59,8 +59,9 @@ pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
     (wide * 10 < sent * 9 && wide * 4 >= sent).then_some(number)
 }
 
-/// Whether the numbers of a refusal are those of a size: one near what was sent or near the window, or one that may be a window and is
-/// less than what was sent; or two, and the larger one may be what was sent. What a server counts differs from an estimate.
+/// Whether the numbers of a refusal describe a size. One number must be near the size of the request or the window, or be a
+/// plausible window that is smaller than the request. Of two numbers, the larger must be plausible as the size of the request.
+/// Servers count other tokens than the estimate.
 pub(crate) fn names_size(message: &str, sent: u32, window: u32) -> bool {
     let plausible: Vec<u32> = numbers(message).into_iter().filter(|number| is_plausible(*number)).collect();
     if is_comparison(&plausible, sent) {

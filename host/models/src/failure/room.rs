@@ -15,7 +15,7 @@ pub(crate) fn for_output(message: &str) -> Option<u32> {
     } else if text.contains("max_tokens is too large") {
         number(text.split_once("supports at most ")?.1)?
     } else if size::is_about_cap(&text) {
-        // What was asked for is the larger number.
+        // The larger number is the requested cap, so the smaller one is the limit.
         limit::numbers(&size::without_least(&text)).into_iter().filter(|number| *number >= LEAST).min()?
     } else {
         let window = number(text.split_once("maximum context length is ")?.1)?;

@@ -1,7 +1,7 @@
-//! Whether a refusal is about the size of the request, in words that no list has.
+//! Decides whether a refusal is about the size of the request when no list of phrases contains its words.
 //!
-//! Servers say the same thing in many words, but they name a thing that can be too long, and that it is. A number beside it
-//! settles words that are less clear. What names a parameter, a part of a tool or the rate of requests is about something else.
+//! Servers use many words, but they name a thing that can be too long, and say that it is. A number beside it settles less clear
+//! words. A refusal that names a parameter, a part of a tool or the rate of requests is about something else.
 
 use super::limit;
 use super::stems::{APART, BEYOND, BOUND, BYTES, CAPS, COUNTED, LARGE, LEAST, NEVER, OTHER, READ, SENT};

@@ -454,7 +454,8 @@ pub(super) const OTHER: &[&str] = &[
     "desconocid",
 ];
 
-/// What runs out, is kept or is judged besides the length of a text. A Go server calls a timeout a context whose deadline is exceeded.
+/// Other things than the length of a text that can run out, be kept or be judged. A Go server reports a timeout as `context
+/// deadline exceeded`.
 pub(super) const APART: &[&str] = &[
     "deadline",
     "timeout",
@@ -495,7 +496,7 @@ pub(super) const APART: &[&str] = &[
 /// Units of what is sent, in bytes: no fields are measured in them.
 pub(super) const BYTES: &[&str] = &["byte", " kb", " mb", " kib", " mib"];
 
-/// Words before the least that is allowed, which is no limit above.
+/// Words before the smallest allowed value, which is not an upper limit.
 pub(super) const LEAST: &[&str] = &[
     "must be greater than",
     "should be greater than",
@@ -525,10 +526,10 @@ pub(super) const CAPS: &[&str] = &[
     "tokens to generate",
 ];
 
-/// What a complaint about the cap on output does not name.
+/// Words for what the model reads. A complaint about the cap on output does not contain them.
 pub(super) const READ: &[&str] = &["prompt", "input", "messages", "conversation", "context"];
 
-/// That no wait makes room.
+/// Words that say that waiting does not help.
 pub(super) const NEVER: &[&str] = &[
     "too large",
     "too long",

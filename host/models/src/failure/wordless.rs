@@ -1,7 +1,8 @@
-//! Whether a refusal may be about the size of the request, in a language that nobody wrote a list for.
+//! Decides whether a refusal may be about the size of the request when it is in a language without a list of words.
 //!
-//! What is left without words: names of parameters are the same in every language, technical terms mostly, and how large the request was.
-//! A refusal in English that the lists do not understand is about something else, unless the window is nearly full.
+//! Without words, other signs remain: the size of the request, names of parameters, which are the same in every language, and
+//! technical terms, which mostly are. An English refusal that the lists do not know is about something else, unless the window is
+//! nearly full.
 
 use super::size;
 
@@ -53,7 +54,7 @@ const SIZES: &[&str] = &[
     "window",
     "content",
 ];
-/// Fewer letters outside of ASCII may be those of a name.
+/// With fewer letters outside of ASCII, the foreign word may be only a name.
 const LEAST_LETTERS: usize = 2;
 
 /// Whether a message names a parameter that is no size: an identifier, or a single word in quotes.

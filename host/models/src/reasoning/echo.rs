@@ -17,7 +17,7 @@ pub(crate) const TEXT_KEY: &str = "reasoning";
 /// of their calls.
 pub(crate) const CALLS_KEY: &str = "extra_content";
 
-/// What of the reasoning of earlier replies goes back to a provider.
+/// The parts of earlier replies' reasoning that go back to a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Echo {
     /// Chat completions: the members of a reply that go back unchanged. Others are only shown.
@@ -28,7 +28,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// What the provider names itself: servers read the members that they write.
+    /// The members in which the provider itself sent reasoning: servers read the members that they write.
     pub const RETURNED: Echo = Echo { members: &[CONTENT_KEY, DETAILS_KEY], demanded: false };
     const NOTHING: Echo = Echo { members: &[], demanded: false };
     const DEMANDED: Echo = Echo { members: &[CONTENT_KEY], demanded: true };

@@ -78,7 +78,7 @@ const KEY: &str = "sk-secret-0123456789abcdef";
 /// The real limits, a thousand times shorter where a test has to reach them.
 const BRIEF: Patience = Patience {
     connect: Duration::from_secs(10),
-    // Where a test waits for nothing, a busy machine must not be taken for a silent server.
+    // This limit is not shortened, so that a busy machine does not look like a silent server.
     silence: Duration::from_secs(60),
     rest: Duration::from_secs(2),
     reconnect: Duration::from_millis(5),
@@ -366,7 +366,7 @@ async fn a_key_that_is_refused_or_limited_rests_and_the_next_one_is_used_at_once
     assert_eq!(server.requests().len(), 4);
     assert!(server.requests()[3].0.contains("sk-one-"));
 
-    // Another failure is none of the key.
+    // A failure for another reason does not put the key on cooldown.
     let server = Server::start(vec![no("404 Not Found")]).await;
     let provider = Remote::new(&server.route(&[("api_key", KEYS)]), &logins(), BRIEF).unwrap();
     assert!(matches!(ask(&provider).await.0, Err(ModelError::NotFound { .. })));

@@ -1,8 +1,7 @@
-//! Routes beside the session's: which model serves a task, from a section that may leave anything to the session.
+//! Routes of tasks beside the session's: a section names the model of a task, and may leave any part to the session.
 //!
-//! What the section names goes first; what it leaves open is the session's where the place is the session's, else what
-//! is configured for that place. A key goes to the place it was given for and to no other, so a section that names no
-//! place brings no key.
+//! The values of the section come first. Open values are the session's if the place is the session's, and otherwise those that
+//! are configured for the place. A key goes only to the place that it was given for, so a section without a place brings no key.
 
 use hermes_conversation::Model;
 use url::Url;

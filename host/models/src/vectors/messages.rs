@@ -144,7 +144,7 @@ pub(super) fn compared(body: &Value) -> Value {
         let value = match key.as_str() {
             "stream" => continue,
             "system" if value.is_null() => continue,
-            // It is the default, and beside thinking the only value.
+            // 1 is the default, and the only allowed value together with thinking.
             "temperature" if value == 1 => continue,
             "system" => as_blocks(value),
             "messages" => value

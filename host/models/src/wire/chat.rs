@@ -257,7 +257,7 @@ pub(super) fn system_text(out: &mut Vec<u8>, system: &System<'_>) -> SystemMarks
     escape(out, system.joint());
     escape(out, ephemeral);
     out.push(b'"');
-    // What closes the text belongs to its last layer.
+    // The closing quote belongs to the last layer.
     let ephemeral = if ephemeral.is_empty() { usize::MAX } else { end };
     SystemMarks { stable_end, ephemeral, ..SystemMarks::default() }
 }

@@ -1,8 +1,8 @@
-//! What models once said, in a form that every provider takes.
+//! Writes earlier replies of models in a form that every provider takes.
 //!
 //! A provider checks the whole conversation with each request, so one made-up name would make every later request fail. The log
 //! keeps what the model wrote. Every function here depends on its arguments alone, so a message has the same bytes in every
-//! request, and what providers take is sent as it is.
+//! request. Text that all providers take is sent unchanged.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 64;
 pub(super) const NO_ARGUMENTS: &str = "{}";
 /// The deepest nesting of arguments. Some parsers give up at 100.
 const DEEPEST: usize = 90;
-/// Longer numbers are no numbers for some parsers.
+/// The longest number. Some parsers refuse longer ones.
 const LONGEST_NUMBER: usize = 300;
 /// Gateways of LiteLLM keep a provider's seal in the id of a call, and want it back.
 const SEALED_ID: &str = "__thought__";
@@ -27,7 +27,7 @@ const LONGEST_ID: usize = 64;
 /// Which ids of calls a provider takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum CallIds {
-    /// What models and servers make up.
+    /// Any id that models and servers make up.
     #[default]
     Any,
     /// At most 40 characters, as OpenAI's chat completions.
@@ -103,7 +103,7 @@ pub(super) fn value(text: &str) -> Option<Cow<'_, str>> {
     mended(text).filter(|text| serde_json::from_str::<Value>(text).is_ok())
 }
 
-/// Replaces the pieces of JSON that parsers disagree about. None if it is nested too deep.
+/// Replaces the pieces of JSON about which parsers disagree. None if the text is nested too deeply.
 fn mended(text: &str) -> Option<Cow<'_, str>> {
     let bytes = text.as_bytes();
     let mut out = String::new();

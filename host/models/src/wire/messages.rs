@@ -268,7 +268,7 @@ fn tools(out: &mut Vec<u8>, style: Style, tools: &str) -> serde_json::Result<Wri
     Ok(written)
 }
 
-/// What loads a deferred tool in a result.
+/// The block in a result that loads a deferred tool.
 fn reference(tool: &str) -> Vec<u8> {
     let mut out = br#"{"type":"tool_reference","tool_name":"#.to_vec();
     quote(&mut out, tool);
@@ -386,7 +386,7 @@ fn is_reasoning(payload: &str, echo: Echo) -> bool {
         #[serde(borrow)]
         data: Option<Cow<'a, str>>,
     }
-    // What would have to be mended does not fit its signature any more.
+    // Mending a block would break its signature, so a flawed block is left out.
     let Some(Cow::Borrowed(block)) = history::object(payload) else { return false };
     let Ok(block) = serde_json::from_str::<Block<'_>>(block) else { return false };
     let is_signed = || echo.demanded || block.signature.as_ref().is_some_and(|signature| !signature.is_empty());
@@ -416,8 +416,8 @@ fn open_result(out: &mut Vec<u8>, message: &Shown) {
     out.extend_from_slice(br#","content":"#);
 }
 
-/// The result of a search where the request has the tools that it found. References have to be the whole content: the API refuses other
-/// blocks beside them.
+/// The form of a search's result in a request that contains the found tools. References have to be the whole content: the API
+/// refuses other blocks beside them.
 fn loading_result(message: &Shown) -> Option<Loading> {
     let tools = found::in_message(message);
     if tools.is_empty() {

@@ -1,8 +1,8 @@
 //! OpenAI's Responses API: the system prompt as `instructions`, the conversation as a list of items.
 //!
 //! The provider stores nothing (`store: false`). Reasoning goes back as the sealed items that the same model wrote, between the
-//! same neighbours. Of the items of messages and calls only the words, the phase and the id of the call are sent: other ids name
-//! what a provider has stored.
+//! same neighbours. From items of messages and calls, only the words, the phase and the id of the call are sent. Other ids would
+//! refer to items that a provider has stored.
 
 mod models;
 
@@ -33,7 +33,7 @@ use crate::{
 const LONGEST_ID: usize = 64;
 /// The smallest cap on output that the API takes.
 const LEAST_OUTPUT: u32 = 16;
-/// What asks for reasoning in a form that can be sent back.
+/// The value of `include` that requests reasoning in a form that can be sent back.
 const SEALED_REASONING: &str = "reasoning.encrypted_content";
 
 /// OpenAI's Responses API.
@@ -380,7 +380,7 @@ struct Item {
 
 impl Item {
     fn read(payload: &str) -> Option<Self> {
-        // What would have to be mended does not fit its seal any more.
+        // Mending an item would break its seal, so a flawed item is left out.
         let Some(Cow::Borrowed(payload)) = history::object(payload) else { return None };
         serde_json::from_str(payload).ok()
     }

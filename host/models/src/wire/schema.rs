@@ -91,7 +91,7 @@ pub(super) fn sent(parameters: &str, dialect: SchemaDialect) -> Result<(Cow<'_, 
 
 /// A schema that meets the demands of the APIs is returned as written. In another one, the remaining keys keep their order and values.
 fn mended(parameters: &str, needs_properties: bool) -> Cow<'_, str> {
-    // What is nested too deep for a parser, or has numbers beyond all bounds, no API takes.
+    // No API takes a schema that is nested too deeply for a parser or contains numbers beyond all bounds.
     let Ok(schema) = serde_json::from_str::<Map<String, Value>>(parameters) else {
         return Cow::Borrowed(NO_PARAMETERS);
     };

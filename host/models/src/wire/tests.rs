@@ -287,7 +287,7 @@ proptest! {
                 prop_assert!(block.get("type").is_some() && !blank("text") && !blank("content"), "{}", block);
             }
 
-            // What this request keeps at its end, the next one asks for.
+            // The next request marks the end that this request stored in the cache.
             let mut next = prefix.clone();
             for _ in 0..40 {
                 next.push(&style.render(&shown(Role::Tool, "out")));

@@ -231,7 +231,7 @@ fn a_reply_of_a_given_form_is_the_input_of_its_call() {
     let reply = reply.unwrap();
     assert_eq!((&*reply.text, reply.finish, reply.tool_calls.len()), ("{\"a\":1}", Finish::Stop, 0));
     assert_eq!(shown, ["text:{\"a\":", "text:1}"]);
-    // Where the model answers in words all the same, they are the reply.
+    // If the model answers in words despite the tool, the words are the reply.
     let mut events = vec![text(0, "{\"a\":1}")];
     events.extend(end("end_turn"));
     assert_eq!(assemble(&events, true).0.unwrap().text, "{\"a\":1}");

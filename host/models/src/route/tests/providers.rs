@@ -19,7 +19,7 @@ fn an_alias_is_the_provider_itself() {
     for (flags, expected) in aliases {
         assert_eq!(brief(flags, keys, CLEAR), expected);
     }
-    // What the configuration says of the provider is meant for its alias too.
+    // The section of a provider also applies to its aliases.
     let config: Pairs = &[("provider", "grok"), ("model", "grok-4-fast"), ("api_key", "own")];
     assert_eq!(
         brief(&[("provider", "xai")], keys, config),

@@ -62,9 +62,9 @@ pub(crate) enum NameRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum References {
     Any,
-    /// Those without other keywords beside them.
+    /// References without other keywords beside them.
     Bare,
-    /// Those that lead directly to a definition with a plain name, with nothing beside them but notes.
+    /// References directly to a definition with a plain name. Only notes may be beside them.
     Direct,
     None,
 }

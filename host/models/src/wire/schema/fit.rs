@@ -446,7 +446,7 @@ impl Fit<'_> {
         Ok(())
     }
 
-    /// Requires every property. What may be missing may be null in its place.
+    /// Requires every property. An optional property may be null instead.
     fn close(&mut self, members: &mut Map<String, Value>) {
         members.insert("additionalProperties".to_owned(), false.into());
         let required: Vec<Value> = members.get("required").and_then(Value::as_array).cloned().unwrap_or_default();

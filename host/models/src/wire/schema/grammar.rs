@@ -1,4 +1,5 @@
-//! Patterns that llama.cpp turns into a grammar: those that it would turn into another one, or into one that it cannot read, are none.
+//! Patterns that llama.cpp can turn into a grammar. A pattern does not count if its grammar would mean something else, or would
+//! be unreadable.
 
 /// The largest count of a repetition. llama.cpp multiplies it with the size of what is repeated.
 const MOST_REPEATS: u64 = 256;

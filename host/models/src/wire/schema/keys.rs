@@ -1,10 +1,10 @@
-//! What the arguments of a call have in another form than the tool: names of properties for an API that takes only some, and `null` for
-//! what may be missing.
+//! Translates between the arguments of a call and those of the tool: names of properties, for an API that takes only some names,
+//! and `null` for a missing optional property.
 //!
 //! Other names are sent with the numbers of their characters, as `_x24_filter` for `$filter`, and read back from the arguments of calls,
-//! so that the tool gets its own names. Names that are taken are sent as they are. What a name stands for is known from the tool's schema
-//! alone: a key that merely looks like one that was renamed means itself. A name that is too long is described in words; the model can
-//! write it nevertheless.
+//! so that the tool gets its own names. Names that the API takes are sent unchanged. Only the tool's schema decides what a name
+//! means: a key that merely looks renamed means itself. A name that is too long for the API is mentioned in the description, and
+//! the model can still write it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +108,7 @@ fn renamed(declared: &BTreeSet<String>, rule: NameRule) -> Names {
     names
 }
 
-/// A schema whose properties have names that are taken, and those that stand for others; none where nothing has to change.
+/// The schema with names that the API takes, and the map from these names to the tool's own; none if nothing has to change.
 pub(super) fn written(schema: &str, rule: NameRule) -> Option<(String, Names)> {
     if rule == NameRule::Any {
         return None;

@@ -124,7 +124,7 @@ fn leads(root: &Value, reference: &str) -> bool {
     }
 }
 
-/// A value in the place of a schema as one.
+/// Turns a value at the place of a schema into a valid schema.
 fn schema(value: &mut Value, context: &Context<'_>) {
     if context.depth > DEEPEST {
         *value = json!({});
@@ -191,7 +191,7 @@ fn is_left_out(name: &Value, properties: &Map<String, Value>) -> bool {
     name == "required" && !properties.contains_key("required")
 }
 
-/// Writes a bound that old drafts call exclusive as one.
+/// Turns the exclusive bounds of old drafts into those of the current draft.
 fn exclusive_in_words(members: &mut Map<String, Value>) {
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if members.get(exclusive) == Some(&Value::Bool(true))

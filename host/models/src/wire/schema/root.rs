@@ -30,7 +30,7 @@ pub(super) fn joined(written: &Map<String, Value>) -> Map<String, Value> {
     root
 }
 
-/// A schema with what it refers to in place of a reference.
+/// The schema with its reference replaced by the definition.
 fn inlined(written: &Map<String, Value>, whole: &Value) -> Map<String, Value> {
     let mut inlined = written.clone();
     for _ in 0..MOST_REFERENCES {
@@ -109,7 +109,7 @@ pub(super) fn join(schema: &mut Map<String, Value>, schemas: &[Map<String, Value
     }
 }
 
-/// A choice that came about here. A property that is such a choice by itself is extended.
+/// The keyword for a choice that this module makes. A property that already is such a choice is extended.
 const CHOICE: &str = "anyOf";
 
 #[cfg(test)]
