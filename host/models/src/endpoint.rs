@@ -476,7 +476,7 @@ impl Endpoint {
             let mut shown = false;
             let result = {
                 let mut watch = |delta: Delta<'_>| {
-                    // A call is not shown before it is complete, so it does not prevent a retry.
+                    // The user does not see the beginning of a call as output, so it does not prevent a retry.
                     shown |= !matches!(delta, Delta::Call(_));
                     on_delta(delta);
                 };

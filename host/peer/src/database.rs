@@ -306,7 +306,8 @@ fn or_null(columns: &BTreeSet<String>, name: &str) -> String {
     if columns.contains(name) { name.to_owned() } else { "NULL".to_owned() }
 }
 
-/// The beginning of a column. Of a text that is too long even to be shortened nothing is read; an id becomes one that is too long.
+/// The beginning of a column. A text that is too long even to be shortened gives nothing. For an id, the result is again too
+/// long, so that the id is refused.
 fn shortened(columns: &BTreeSet<String>, name: &str, most: usize) -> String {
     if !columns.contains(name) {
         return "NULL".to_owned();
@@ -420,7 +421,7 @@ mod tests {
         );
         assert_eq!(database.messages("big"), Err("a message is larger than 60 MiB".to_owned()));
         assert_eq!(database.messages("small").map(|messages| messages.len()), Ok(1));
-        // Nor can any other query read it.
+        // No other query can read the large message either.
         let content = database
             .connection
             .query_row("SELECT content FROM messages WHERE id = 2", [], |row| row.get::<_, String>(0));

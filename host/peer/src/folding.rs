@@ -116,13 +116,13 @@ pub(crate) fn folded(entries: Vec<Entry>) -> Folded {
                     .collect();
                 let taken = (folds <= MOST_FOLDS).then(|| fold(&mut folded, text, whole.created_at, &behind)).flatten();
                 match taken {
-                    // The copies include the message to which the summary was appended, unless that one is new.
+                    // The copies include the message to which the summary was appended, unless that message is new.
                     Some(copies) => match prior {
                         Some(new) if copies == 0 => folded.messages.push(new.as_ref().clone()),
                         Some(_) => at += copies - 1,
                         None => at += copies,
                     },
-                    // The messages that it replaces are gone: then it stays as a message.
+                    // The messages that the summary replaces are gone, so the summary stays as a message.
                     None => folded.messages.push(whole.as_ref().clone()),
                 }
             }

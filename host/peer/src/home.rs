@@ -9,9 +9,10 @@ use hermes_app::is_own_database;
 use crate::PeerError;
 use crate::agents::Agent;
 
-/// What only a home of the peer contains.
+/// Entries that only a home of the peer contains.
 const OWN: [&str; 3] = ["state.db", "SOUL.md", "skills/.bundled_manifest"];
-/// What makes a folder a home of the peer, unless it is that of another agent. Skills alone do not: every agent has some.
+/// Entries that mark a home of the peer, unless another agent's home is recognised. Skills alone are not a mark, because every
+/// agent has some.
 const MARKS: [&str; 2] = ["config.yaml", "memories"];
 
 /// A home of Hermes Agent.

@@ -265,7 +265,7 @@ async fn grow(
     };
     let here = store.conversation(id).await?;
     let equal = here.iter().zip(&folded.messages).take_while(|(here, there)| is_same(here, there)).count();
-    // Where it went on in both programs, the sums would be about messages that are not here.
+    // If the session continued in both programs, the peer's sums cover messages that are not here.
     if equal == here.len() || equal == folded.messages.len() {
         let now = store.session(id).await?.totals;
         let joint = joint(&now, sums, &store.requests(id).await?);

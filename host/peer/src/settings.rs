@@ -140,7 +140,7 @@ fn parsed(text: &str) -> Option<Value> {
 struct Translator<'a> {
     setup: &'a Setup,
     own: Value,
-    /// What holds here if nothing is set.
+    /// The values in force here without any setting.
     defaults: Value,
     edit: Edit,
     files: Vec<(PathBuf, String)>,
@@ -329,7 +329,7 @@ impl Translator<'_> {
         let mut rules: Vec<Value> = Vec::new();
         for pattern in patterns {
             let with: Vec<Value> = rules.iter().cloned().chain([format!("terminal({pattern})").into()]).collect();
-            // One that is not understood must not take the others with it.
+            // Add one pattern at a time, so that an invalid one does not exclude the others.
             let mut alone = self.edit.clone();
             let set = alone.assign_value(DENY, &with.clone().into(), &|_| None).map_err(|error| error.why);
             match set.and_then(|()| sound(self.setup, &alone)) {

@@ -67,13 +67,13 @@ struct Spending<'a> {
     used: &'a AtomicU64,
     pieces: &'a Pieces,
     sent: u64,
-    /// What was reserved.
+    /// The reserved tokens.
     taken: u64,
     settled: bool,
 }
 
 impl Spending<'_> {
-    /// What a plugin that streams has received so far, by estimate.
+    /// The estimated tokens that a streaming plugin has received so far.
     fn received(&self) -> u64 {
         self.pieces.bytes().div_ceil(BYTES_PER_TOKEN)
     }

@@ -22,8 +22,8 @@ pub type Compiling<'a> = &'a dyn Fn(&str, Duration) -> ControlFlow<()>;
 /// Reports nothing and never stops.
 pub const QUIETLY: Compiling<'static> = &|_, _| ControlFlow::Continue(());
 
-/// A memory provider in `plugins.enabled` that `memory.provider` does not name. A turn waits for every memory and is told to each, so
-/// a session has one beside the built-in one.
+/// A memory provider in `plugins.enabled` that `memory.provider` does not name. A turn waits for every memory and is sent to
+/// each, so a session uses only one beside the built-in one.
 fn spare_memory(name: &str, selected: Option<&str>) -> Notice {
     let plugin = name.to_owned();
     match selected {
@@ -197,7 +197,8 @@ impl Select<'_> {
         self.tried(name, notices)?.map_err(|error| notices.push(left_out(&error))).ok()
     }
 
-    /// The same for a plugin that sessions do not go on without if its section of the configuration is wrong.
+    /// Like [`Self::optional`], but an invalid section of the plugin's configuration is an error: sessions do not run without
+    /// this plugin.
     fn unless_refused(&self, name: &str, notices: &mut Vec<Notice>) -> Result<Option<Selected>, PluginsError> {
         match self.tried(name, notices) {
             Some(Err(error @ PluginsError::Configuration { .. })) => Err(error),

@@ -35,7 +35,7 @@ pub(crate) struct SessionComponent {
     recipe: Arc<Recipe>,
     foreground: Instance,
     background: OnceLock<Instance>,
-    /// Of an embedder: the instance that serves other plugins.
+    /// The instance of an embedder that serves other plugins.
     vectors: OnceLock<Instance>,
     supervisor: Supervisor,
     /// The effects of its tools, known after `catalog`: a tool that only reads is retried after a crash.

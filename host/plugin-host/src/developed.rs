@@ -97,7 +97,7 @@ impl Selection {
             match used_as {
                 UsedAs::Engine if fixed_engine => {}
                 UsedAs::Engine => self.engine.clone_from(name),
-                // It is on already, beside the selected one.
+                // The built-in memory is always on, beside the selected one.
                 UsedAs::Memory if name == Self::MEMORY => {}
                 UsedAs::Memory => self.memory = Some(name.clone()),
                 UsedAs::Embedder => self.embedder = Some(name.clone()),

@@ -29,7 +29,7 @@ impl SelectedEmbedder {
     }
 }
 
-/// What the embedder itself gets: its calls would come back to it.
+/// The model for the embedder itself, which refuses every call: the call would come back to the embedder.
 struct OfTheEmbedder;
 
 impl OfTheEmbedder {

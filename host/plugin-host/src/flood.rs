@@ -1,5 +1,5 @@
-//! Limits on the texts that a plugin hands to the host, applied before any other work on them. What is beyond a limit is
-//! cut off or left out, with a notice. `docs/plugins/limits.md` lists these limits and those of other crates.
+//! Limits on the texts that a plugin hands to the host, applied before any other work on them. Everything beyond a limit is cut
+//! off or left out, with a notice. `docs/plugins/limits.md` lists these limits and those of other crates.
 
 use hermes_conversation::{Plan, one_line_within};
 use hermes_runtime::services::EmbeddingModel;

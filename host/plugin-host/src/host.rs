@@ -31,7 +31,7 @@ const MOST_KEPT: usize = 16;
 /// The selections that were made in one state of the disk.
 #[derive(Default)]
 struct Selections {
-    /// None if nothing is kept.
+    /// None if no selection is kept.
     state: Option<Fingerprint>,
     made: Vec<Made>,
 }
@@ -111,8 +111,8 @@ impl Selections {
         self.made.iter().find(|(kept, _)| **kept == *selection).cloned()
     }
 
-    /// Keeps a selection if a later change cannot go unseen. Returns the one to use: another session may have made an equal
-    /// one meanwhile.
+    /// Keeps a selection, unless a later change of the disk could go unnoticed. Returns the selection to use, because another
+    /// session may have made an equal one meanwhile.
     fn keep(&mut self, state: Option<Fingerprint>, made: Made) -> Made {
         if let Some(kept) = self.find(state.as_ref(), &made.0) {
             return kept;

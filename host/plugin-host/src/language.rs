@@ -165,7 +165,7 @@ impl Language {
                     continue;
                 }
                 Ok(_) => continue,
-                // What is behind an error cannot be read.
+                // The bytes after an error cannot be read.
                 Err(_) => break,
             };
             let KnownCustom::Producers(fields) = section.as_known() else { continue };
@@ -196,7 +196,7 @@ impl Language {
         })
     }
 
-    /// How far a language is above the machine.
+    /// How high the level of a language is. Of several languages in a component, the highest is the author's.
     fn height(self) -> u8 {
         match self {
             Self::Other => 0,

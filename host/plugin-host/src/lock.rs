@@ -50,7 +50,7 @@ pub struct Entry {
     author: Author,
 }
 
-/// Equal entries pin and grant the same here, whatever their seals are.
+/// Equal entries pin and grant the same in this home, even if their seals differ.
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         (&self.pin, &self.previous, self.is_ours()) == (&other.pin, &other.previous, other.is_ours())
@@ -217,8 +217,8 @@ impl Lock {
         self.plugins.values().any(|entry| entry.author == Author::Earlier)
     }
 
-    /// Writes the file atomically, with seals. Of the entries of an earlier version, those get one that are installed: a
-    /// lock from elsewhere could name others.
+    /// Writes the file atomically, with seals. Entries of an earlier version get a seal only if their plugins are installed,
+    /// because a lock from elsewhere could name others.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         let key = Key::open(path)?;
         let plugins = path.with_file_name("plugins");

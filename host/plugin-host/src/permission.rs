@@ -327,7 +327,7 @@ impl Llm {
 }
 
 impl Http {
-    /// Whether a method is among those of this.
+    /// Whether this permission includes a method. `GET` includes `HEAD`.
     fn has(&self, method: &str) -> bool {
         self.methods.iter().any(|own| own == method) || (method == "HEAD" && self.has("GET"))
     }

@@ -164,7 +164,7 @@ fn read(path: &Path) -> io::Result<Record> {
 
 /// Keeps the record of a plugin in one session.
 pub(crate) struct Recorder {
-    /// None if nothing may remain.
+    /// None if nothing may be written.
     path: Option<PathBuf>,
     tally: Arc<Tally>,
     clock: Arc<dyn Clock>,
@@ -172,7 +172,7 @@ pub(crate) struct Recorder {
     unwritten: Mutex<Unwritten>,
 }
 
-/// What the file does not have yet.
+/// The figures and failures that are not in the file yet.
 #[derive(Default)]
 struct Unwritten {
     written: Figures,

@@ -336,7 +336,7 @@ impl Rehearsed {
 enum Sighting {
     /// There is no plugin of this name.
     Absent,
-    /// Its files cannot be read, probably because they are being written. That stirs the watch again.
+    /// Its files cannot be read, probably because they are being written. The end of the writing is another event of the watch.
     Unreadable { folder: Option<PathBuf> },
     /// It may not run.
     Ungranted { folder: Option<PathBuf>, why: Ungranted },

@@ -1,7 +1,7 @@
 //! The limits of YAML from elsewhere: manifests of plugins, and the answers that their authors write for tests. They stop texts
 //! that expand through aliases or nesting. The YAML of skills has no aliases at all (`hermes-skill-format`).
 
-/// What a text never needs to exceed.
+/// Limits that a legitimate text does not reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Values, keys included.

@@ -188,7 +188,7 @@ impl SubdirectoryHints {
     }
 }
 
-/// The text of a file, scanned, where nobody can tell what is imported already.
+/// The scanned text of a file, without its imports. It is used when the files that are already in the prompt are unknown.
 fn without_imports(source: &str, text: &str, notices: &mut Vec<Notice>) -> Option<String> {
     let scan::Cleaned { text, notice, .. } = scan::cleaned(source, text, Scope::Context, 1);
     notices.extend(notice);

@@ -140,14 +140,15 @@ impl CodeCache {
         }
         let bytes = bytes.unpack().map_err(|error| LoadError::Compile { why: error.to_string() })?;
         if stamp::check(&bytes, later)? == Coverage::Declared {
-            // The same bytes with another manifest are refused, so their digest alone must not lead to the code.
+            // Without the manifest's declaration, these bytes would be refused. So the code gets a key that depends on the
+            // declaration, too.
             source = declared(source);
             if let Some(mapped) = self.map(engine, source)? {
                 return Ok(mapped);
             }
         }
         if manner.draft {
-            // Whoever installs these bytes later waits for the better code once.
+            // Draft code has a key of its own, so an installation of these bytes later compiles the better code once.
             source = draft(source);
             if let Some(mapped) = self.map(engine, source)? {
                 return Ok(mapped);

@@ -1,5 +1,5 @@
-//! Where plugins are compiled: in a child process with a memory cap, or in this process where that is harmless. The child has a low
-//! priority if nobody waits for the code.
+//! Where plugins are compiled: in a child process with a memory cap, or in this process where that is harmless. The child has a
+//! low priority if no user waits for the code.
 //!
 //! A compiler takes all cores for seconds and much memory, and its input is untrusted. In a child process, neither its
 //! memory use nor a crash affects a session.
@@ -25,7 +25,7 @@ use crate::stamp;
 /// How a component is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Manner {
-    /// Whether nobody waits for the code, so that it is compiled at low priority.
+    /// Whether the code is compiled at low priority, because no user waits for it.
     pub background: bool,
     /// Whether the component will soon be replaced, as one under development: it compiles in a fraction of the time, and its
     /// code is slower.
@@ -33,7 +33,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// The option of the child for what nobody waits for.
+    /// The child's option for compiling at low priority.
     pub const BACKGROUND: &str = "--background";
     /// The option of the child for code under development.
     pub const DRAFT: &str = "--draft";

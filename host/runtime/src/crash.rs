@@ -35,9 +35,10 @@ impl From<String> for Crash {
     }
 }
 
-/// The advice on backtraces, which nobody can follow in a sandbox.
+/// The beginning of the advice on backtraces, which is useless for a plugin: it cannot have the variable.
 const NOTE: &str = "note: run with";
-/// Python's SDK writes this sign before the sentence that explains a crash. What the plugin wrote to standard error is before it.
+/// Python's SDK writes this character before the sentence that explains a crash. Everything before it is the plugin's own
+/// standard error.
 const CAUSE: char = '\u{1e}';
 /// The sentence for an answer that the language's runtime could not pass on. It names the field if it knows it.
 const SHAPE: &str = "an answer or an error does not have the shape that the contract gives it";
@@ -81,14 +82,15 @@ impl Crash {
         Some(Self { what: shortened(&what), place, raw: stderr.to_owned() })
     }
 
-    /// The same crash of a guest that called `exit`. Go's runtime does so after a panic, and names a place; the author's `log.Fatal` does not.
+    /// The crash, if the guest ended by calling `exit`. Go's runtime does so after a panic, and names a place; the author's
+    /// `log.Fatal` does not.
     pub(crate) fn by_exit(self) -> Self {
         if self.place.is_some() { self } else { Self { what: format!("{EXIT}: {}", self.what), ..self } }
     }
 
     /// A trap without a word of the guest. `functions` are the functions that it was in, the innermost first, if the code has names.
     pub(crate) fn of_trap(what: String, functions: &[String]) -> Self {
-        /// So many callers tell an author where it was.
+        /// This many callers are enough to find the place.
         const CALLERS: usize = 4;
         let named: Vec<String> = functions.iter().take(CALLERS).map(|name| format!("`{name}`")).collect();
         let place = (!named.is_empty()).then(|| format!("in {}", named.join(", called by ")));

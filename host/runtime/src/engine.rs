@@ -14,7 +14,8 @@ pub const TARGET: &str = env!("HERMES_TARGET");
 /// How often a running guest checks its deadline.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// What cannot fail, except for want of memory. wasmtime reports that; everywhere else it ends the process, and so it does here.
+/// Unwraps a result that can fail only for lack of memory. wasmtime reports this failure. Elsewhere in the program a lack of
+/// memory ends the process, so it does here too.
 pub(crate) fn made<T>(result: wasmtime::Result<T>, why: &str) -> T {
     result.unwrap_or_else(|error| match error.downcast_ref::<OutOfMemory>() {
         Some(lack) => {

@@ -21,9 +21,9 @@ const KEY: usize = 32;
 /// The files of a compilation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FunctionFiles {
-    /// What was compiled before, with so many bytes of functions. The rest of the file is not read.
+    /// The file of functions that were compiled before, and how many of its bytes count. The rest of the file is not read.
     pub known: Option<(PathBuf, u64)>,
-    /// Where to write what this compilation used and added.
+    /// The file for the functions that this compilation used or added.
     pub next: Option<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// The functions in these bytes. What is damaged is left out.
+    /// The functions in these bytes, without damaged ones.
     fn of(bytes: Vec<u8>) -> Self {
         let mut known = HashMap::new();
         let mut at = 0;

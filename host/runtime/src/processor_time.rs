@@ -1,8 +1,8 @@
 //! Measures the processor time of a call: what its thread computes while the call's future is polled. While the future waits,
 //! it is not polled, so no wait counts, however short or frequent the waits are.
 //!
-//! To ask the system for a thread's processor time takes longer than a short call. So the clock on the wall measures the
-//! beginning of a poll, which the guest's first tick ends; most polls have no more than this beginning.
+//! Asking the system for a thread's processor time takes longer than a short call. So the wall clock measures the beginning of a
+//! poll, up to the guest's first tick. Most polls end before it.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,7 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::TICK;
 
-/// What the beginning of a poll counts at most: the thread may have been without a processor, and ticks may be late.
+/// The most time that the beginning of a poll counts. The wall clock may show more, because the thread may have been without a
+/// processor, and ticks may be late.
 const BEGINNING: Duration = TICK.saturating_mul(2);
 
 /// The processor time of one call.

@@ -24,9 +24,9 @@ const MOST_OF_LINE: usize = 400;
 /// How much of the contract that a component was built for the host serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// What semantic versioning promises, or all of it.
+    /// All of it, or as much as semantic versioning promises.
     Promised,
-    /// What the host knows of a later version. The plugin's manifest says that this is enough.
+    /// The part of a later version that the host knows. The plugin's manifest declares that this part is enough.
     Declared,
 }
 

@@ -81,8 +81,8 @@ const LSM_SET_SELF_ATTR: i64 = 460;
 const LSM_LIST_MODULES: i64 = 461;
 const OPEN_TREE_ATTR: i64 = 467;
 const FILE_SETATTR: i64 = 469;
-/// The newest system call that these lists were written for (Linux 6.18). What a later one does is not known, so it is absent, as on an
-/// older kernel.
+/// The newest system call that these lists were written for (Linux 6.18). The effect of later system calls is unknown, so they
+/// fail as on an older kernel.
 const NEWEST: u32 = 469;
 
 /// Refused with `ENOSYS`: programs have another way then. The flags of `clone3` cannot be checked, and `io_uring` does the work

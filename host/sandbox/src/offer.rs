@@ -25,7 +25,7 @@ pub enum Offer {
     Nothing(String),
 }
 
-/// What a probe found out; or why it found out nothing, which says nothing about the machine.
+/// The result of a probe, or why the probe failed. A failed probe says nothing about the machine.
 pub type Answer = Result<Offer, String>;
 
 /// Enters a sandbox and finds out what holds in it. Call it in a process of its own with one thread.
@@ -44,8 +44,8 @@ pub fn probe(answer: impl FnOnce(&Answer)) {
     }
 }
 
-/// Whether a step failed because of what this machine is, and not because something ran out or went wrong at this moment. Errors that
-/// are not known are of the moment: a machine that offers a sandbox must never count as one that does not.
+/// Whether a step failed because of the machine itself, and not because of a temporary lack or fault. Unknown errors count as
+/// temporary, because a machine that offers a sandbox must never count as one that does not.
 #[cfg(target_os = "linux")]
 fn is_of_the_machine(error: &crate::SetupError, setting: Option<&str>) -> bool {
     /// The kernel, its settings or a container do not permit it, or do not know it.
@@ -67,7 +67,7 @@ fn is_of_the_machine(error: &crate::SetupError, setting: Option<&str>) -> bool {
     })
 }
 
-/// What a reason says besides the step that failed.
+/// Reasons beyond the step that failed.
 const CHROOT: &str = "the kernel allows no user namespace in a chroot";
 const OLD: &str = "it needs Linux 5.12 or later";
 /// The step that installs the filter of system calls.

@@ -24,7 +24,7 @@ const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const MACHINE: [&str; 7] = ["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 /// Sockets of the system and of the desktop are in here: a server behind one, such as the session bus, starts programs.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
-/// What stays of them: names of name servers, and the programs of NixOS.
+/// The visible parts of these folders: the addresses of name servers, and the programs of NixOS.
 const OF_RUNTIME: [&str; 7] = [
     "/run/systemd/resolve/resolv.conf",
     "/run/systemd/resolve/stub-resolv.conf",
@@ -192,7 +192,8 @@ fn put(path: &Path, layer: Layer, empty: &mut Vec<PathBuf>) -> Result<(), SetupE
             make_place(path, &tree)?;
             attach(&tree, path)?;
         }
-        // What has gone since the plan was made needs no protection. With its folder, it may come back.
+        // A path that has vanished since the plan needs no protection if its folder exists. If the folder is missing too, the
+        // path could come back with it.
         Layer::ReadOnly if path.symlink_metadata().is_err() && path.parent().is_none_or(Path::exists) => {}
         Layer::ReadOnly => attach(&copy(path, READ_ONLY)?, path)?,
         Layer::Hidden => match path.symlink_metadata() {

@@ -73,7 +73,7 @@ impl SqliteSessions {
     }
 }
 
-/// What a task did. Its panic goes on in the caller.
+/// The result of a task. A panic of the task continues in the caller.
 fn settled<T>(ended: Result<Result<T, StoreError>, JoinError>) -> Result<T, StoreError> {
     match ended {
         Ok(done) => done,

@@ -192,7 +192,7 @@ mod tests {
         let branch = child(&store, &root, ParentKind::Branch, None);
         say(&store, &branch, "Ee");
         let nested = child(&store, &branch, ParentKind::Branch, None);
-        // What the parent rewinds later stays in the branch; what it rewound before stays hidden.
+        // Messages that the parent rewinds later stay in the branch. Messages that it rewound before stay hidden.
         store.rewind(&root.id, MessageId(ids[0])).unwrap();
         assert_eq!(said(&store, &root), "");
         assert_eq!(said(&store, &branch), "AaBbDdEe");

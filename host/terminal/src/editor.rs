@@ -23,10 +23,10 @@ const MORE: &str = "  ";
 const SHORT_PASTE: (usize, usize) = (5, 1_000);
 /// The most rows of the menu.
 const MENU_ROWS: usize = 8;
-/// The sign of a command, if the user typed it: a pasted one is text. Nobody types this character and those after it, because they
-/// belong to private use.
+/// Stands for a typed `!` at the beginning of a command. A pasted `!` stays text. Keyboards do not produce this character and the
+/// following ones, which are for private use.
 const TYPED_SIGN: char = '\u{100000}';
-/// What the user typed for it.
+/// The character that the user typed for it.
 const SIGN: char = '!';
 /// A long paste is this character in the text, or one after it: no key can change a part of it.
 const FIRST_PASTE: char = '\u{100001}';
@@ -325,7 +325,7 @@ impl Editor {
             KeyCode::Char('_' | '/' | '7') if control => {
                 self.area.undo();
             }
-            // What the terminal cannot show: pages, and a selection to cut.
+            // Keys for pages and for a selection do nothing: the editor has neither.
             KeyCode::Char('v' | 'x') if control => {}
             KeyCode::Char('v') if alt => {}
             KeyCode::Backspace if control || alt => {
@@ -523,7 +523,7 @@ impl Editor {
         }
         let candidates = (self.completer)(&self.before_cursor());
         if !candidates.list.is_empty() {
-            // What is typed in full is meant, also if a longer name comes first.
+            // A name that is typed in full is selected, even if a longer name comes first.
             let typed = self.before_cursor();
             let typed = typed.get(candidates.begin..).unwrap_or_default();
             let exact = candidates.list.iter().position(|candidate| candidate.text.trim_end() == typed);
@@ -551,7 +551,7 @@ impl Editor {
         }
         self.menu = None;
         self.suggest();
-        // What is complete needs no menu.
+        // After a complete name, no menu is needed.
         if !self.changes_with_completion() {
             self.menu = None;
         }

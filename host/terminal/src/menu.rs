@@ -12,7 +12,7 @@ const MARGIN: &str = "  ";
 /// A row: one completion, or one of the things to pick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// What takes the place of the typed word.
+    /// The text that replaces the typed word.
     pub text: String,
     /// What it means, in a few words.
     pub about: String,

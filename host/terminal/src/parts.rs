@@ -1,4 +1,4 @@
-//! Lines of parts, of which the less important ones give way on a narrow terminal.
+//! Lines of parts. On a narrow terminal, the less important parts are left out.
 
 use crate::layout::{printable, shortened, width};
 

@@ -63,7 +63,7 @@ pub struct Choices {
     pub hint: String,
 }
 
-/// What answers.
+/// The way in which the question is answered.
 enum Way {
     Keys(Keys),
     Choices(Choices),
@@ -134,7 +134,7 @@ impl Question {
         Self::new(text, Way::Choices(choices))
     }
 
-    /// The same with a text behind the first one, which need not be read. The key `v` shows it.
+    /// Adds a second text, which need not be read before an answer counts. The key `v` shows it.
     pub fn with_more(self, more: Rows) -> Self {
         Self { more: Some(more), ..self }
     }
@@ -194,7 +194,7 @@ impl Question {
         self.columns = 0;
     }
 
-    /// What became true since the last key.
+    /// Applies the changes that only the time since the last key causes.
     pub(crate) fn tick(&mut self, now: Instant) -> Pressed {
         if self.is_typing() && now.duration_since(self.since) >= REST {
             self.phase = if matches!(self.way, Way::Keys(_)) { Phase::Keys } else { Phase::Line };
@@ -388,7 +388,7 @@ impl Question {
             self.rows = fitting((self.text)(columns), columns);
             self.needed = self.rows.len();
             self.rows.extend(self.rows_of_more(columns));
-            // Nobody has read these rows yet.
+            // The rows are new, so the user has not read them yet.
             (self.since, self.pending) = (now, None);
             (self.columns, self.top, self.seen) = (columns, 0, 0);
         }
@@ -419,7 +419,7 @@ impl Question {
         (rows, cursor.filter(|_| !self.is_typing()))
     }
 
-    /// Rows that the text must leave free below it, whatever is shown there.
+    /// The rows that the text always leaves free below it.
     fn reserved(&self, columns: usize, most: usize) -> usize {
         match &self.way {
             Way::Keys(keys) => {
@@ -506,7 +506,7 @@ pub fn are_lettered(choices: &[String], takes_values: bool) -> bool {
     takes_values || choices.iter().any(|choice| choice.trim_start().starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// What stands before a choice: `1)`, or `a)` where numbers are answers themselves.
+/// The mark before a choice: `1)`, or `a)` if numbers are answers themselves.
 pub fn choice_mark(at: usize, choices: &[String], takes_values: bool) -> String {
     if !are_lettered(choices, takes_values) {
         return format!("{})", at + 1);

@@ -34,7 +34,7 @@ pub struct Region<W> {
     drawn: Picture,
     /// The columns of the terminal when it was drawn.
     columns: usize,
-    /// What the terminal has not taken yet.
+    /// The bytes that the terminal has not accepted yet.
     rest: Vec<u8>,
     /// Whether the last write failed.
     is_behind: bool,
@@ -136,7 +136,7 @@ impl<W: Write> Region<W> {
         written
     }
 
-    /// How many of the upper rows can stay as they are. At least one row is drawn again.
+    /// The number of upper rows that need not be drawn again. At least one row is always drawn.
     fn kept(&self, picture: &Picture, columns: usize) -> usize {
         let is_broken = |row: &Line<'_>| layout::width(&row.to_string()) > columns;
         if self.columns != columns || self.drawn.rows.iter().any(is_broken) {

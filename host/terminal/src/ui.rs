@@ -25,7 +25,7 @@ use crate::question::Question;
 
 /// How long the thread waits for a key before it looks for something to draw.
 const TICK: Duration = Duration::from_millis(16);
-/// The same while nothing runs and nothing changes.
+/// This wait is longer while nothing runs and nothing changes.
 const REST: Duration = Duration::from_millis(100);
 /// The sender waits while this many bytes are unread.
 const MOST_WAITING: usize = 64 << 10;
@@ -41,7 +41,7 @@ pub struct Activity {
     pub since: Instant,
 }
 
-/// What both threads use.
+/// The state that both threads use.
 struct Shared {
     state: Mutex<State>,
     /// The text that streams. It is locked before the state, and read while the state is free: code with colours takes long, and
@@ -335,7 +335,7 @@ fn size() -> (u16, u16) {
 /// # Errors
 /// If the terminal is gone. crossterm reads from such a terminal forever, so it is asked only while somebody is at the other end.
 fn next_event(time: Duration) -> io::Result<Option<Event>> {
-    // What was read already comes first.
+    // Events that crossterm has already read come first.
     for time in [Duration::ZERO, time] {
         if is_gone_within(time) {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -347,8 +347,8 @@ fn next_event(time: Duration) -> io::Result<Option<Event>> {
     Ok(None)
 }
 
-/// Waits for a key. Whether nobody is at the other end of the terminal any more: no signal says so if the terminal does not control
-/// this process.
+/// Waits for a key. Returns whether the other end of the terminal is closed. No signal reports this if the terminal does not
+/// control this process.
 #[cfg(unix)]
 fn is_gone_within(time: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

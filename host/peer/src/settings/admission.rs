@@ -1,9 +1,9 @@
-//! What a value of another home may bring in. Everything that an import writes into `config.yaml` passes here, whatever its key
-//! is, so that no list of dangerous keys has to be complete.
+//! Decides which values of another home an import may take. Every value that an import writes into `config.yaml` passes here, so
+//! no list of dangerous keys has to be complete.
 //!
-//! A reference to a variable is a right: Hermes would put the user's own key in its place. Only what a program gets anyway, such as
-//! `HOME`, may stand in its own command. A key is taken only if the user asked for keys. A text could reach a prompt, so the scan
-//! for injected instructions reads each.
+//! A reference to a variable is a right, because Hermes would replace it by the user's own key. A program's command may refer
+//! only to variables that the program gets anyway, such as `HOME`. A key is taken only if the user asked for keys. A text could
+//! reach a prompt, so the scan for injected instructions reads each text.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 pub(super) enum Forms {
     /// `${NAME}`, which Hermes replaces. For texts of prompts.
     Braces,
-    /// The same, but for variables that each program gets anyway. For commands, which are shown whole.
+    /// `${NAME}`, except for the variables that every program gets anyway. For commands, which are shown whole.
     OfProgram,
-    /// All that any program replaces: also `$NAME`, `env:NAME` and `%NAME%`. For what is sent somewhere.
+    /// All forms that some program replaces: also `$NAME`, `env:NAME` and `%NAME%`. For values that are sent somewhere.
     All,
 }
 
@@ -116,7 +116,7 @@ fn references(text: &str, forms: Forms) -> Vec<String> {
         }
         let mut parts = text.split('%').skip(1);
         while let Some(name) = parts.next() {
-            // `%2F` of an address is no name; `%NAME%` is followed by another sign.
+            // The escape `%2F` in an address is not a name. After `%NAME%` comes a character that cannot be part of a name.
             let is_name = name.chars().all(is_word)
                 && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
             if is_name && parts.clone().next().is_some() && !is_escape(name) {
@@ -149,15 +149,15 @@ fn has_key(name: &str, value: &Value) -> bool {
             items.iter().any(|item| has_key(name, item))
                 || texts.windows(2).any(|pair| is_flag_with_key(pair[0], pair[1]))
         }
-        // A reference is no key; a key beside it is.
+        // A reference itself is not a key, but the text may contain a key beside it.
         Value::String(text) if text.contains("${") => redacted_text(text) != *text || has_named_key(text),
         Value::String(text) => is_hidden(name, value) || has_named_key(text),
         _ => is_hidden(name, value),
     }
 }
 
-/// Whether a header is no key: its name says that it describes the request or the program that sends it, and its value is none.
-/// Any other may be a key.
+/// Whether a header is certainly not a key: its name says that it describes the request or the sending program, and its value
+/// does not look like a key. Any other header may be one.
 fn is_public(name: &str, value: &Value) -> bool {
     const PUBLIC: [&str; 8] =
         ["accept", "cache-control", "connection", "content-length", "http-referer", "origin", "prefer", "referer"];

@@ -49,7 +49,7 @@ impl Translator<'_> {
                         continue;
                     }
                 };
-                // One that cannot be used must not take the others with it.
+                // Try one hook at a time and undo the trial, so that an unusable hook does not exclude the others.
                 let before = (self.edit.clone(), self.report.clone());
                 let set = self.set(&to, &with.clone().into(), "the hook");
                 (self.edit, self.report) = before;

@@ -214,7 +214,7 @@ impl Translator<'_> {
             }
         }
         if !rows.is_empty() && !self.take(KEY, KEY, &rows.into()) {
-            // What refers to the rows would refer to nothing.
+            // The rows were refused, so references to them must be refused as well.
             names.clear();
         }
         names

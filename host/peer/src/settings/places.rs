@@ -1,7 +1,7 @@
-//! Where requests go, and which keys of the user would go along.
+//! The places to which requests go, and the user's keys that would be sent along.
 //!
-//! A section that says where something is sent is taken as a whole or not at all. Merged key by key, an address of another home
-//! would stand beside the user's own key and receive it.
+//! A section with an address is taken as a whole or not at all. If it were merged key by key, the user's own key could be sent to
+//! an address of another home.
 
 use std::net::IpAddr;
 

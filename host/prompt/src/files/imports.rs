@@ -10,7 +10,7 @@ pub(super) const DEEPEST: usize = 5;
 pub(super) const MOST: usize = 32;
 /// The most paths of missing files that are remembered.
 pub(super) const MOST_AWAITED: usize = 256;
-/// What ends a sentence or a bracket, and no path.
+/// Characters that end a sentence or a bracket, but not a path.
 const BEHIND: [char; 11] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\''];
 /// Files with these ends are texts for people and agents.
 const TEXTS: [&str; 5] = ["md", "mdc", "markdown", "txt", "rst"];
@@ -84,12 +84,13 @@ pub(super) fn written_link(text: &str) -> Option<&str> {
     (is_path && is_of_text(Path::new(path))).then_some(path)
 }
 
-/// Whether a name means a file, so that one which does not exist is a mistake: not `@someone` or `@scope/package`.
+/// Whether a name must be a file, so that a missing file is a mistake. Names such as `@someone` and `@scope/package` need not be
+/// files.
 pub(super) fn means_file(path: &str) -> bool {
     path.starts_with("./") || path.starts_with("../") || path.starts_with('/') || is_of_text(Path::new(path))
 }
 
-/// Where a file would be that is not there: the real path of what exists of it, and the rest by its names.
+/// The path of a missing file: its existing part with links resolved, and the rest unchanged.
 pub(super) fn place(file: &Path) -> Option<PathBuf> {
     let mut place = PathBuf::new();
     let mut exists = true;
@@ -120,7 +121,7 @@ pub(super) fn refusal(root: &Path, inside: &Path) -> Option<&'static str> {
     }
 }
 
-/// Whether a file is a private key, whatever its name is. Texts for people can show one as an example.
+/// Whether a file is a private key, judged by its content. A text for people may contain a key as an example.
 pub(super) fn is_key(inside: &Path, text: &str) -> bool {
     text.contains("PRIVATE KEY-----") && (!is_of_text(inside) || text.trim_start().starts_with("-----BEGIN "))
 }

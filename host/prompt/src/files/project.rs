@@ -46,7 +46,7 @@ const INSTRUCTIONS: [&str; 18] = [
     ".goosehints",
     ".junie/guidelines.md",
 ];
-/// What else they expect to count, and the page that says what counts here.
+/// Other files that other agents read, and the way to the same in Hermes.
 const SETTINGS: [(&str, &str); 9] = [
     (".mcp.json", "`hermes mcp add` adds a server"),
     (".cursor/mcp.json", "`hermes mcp add` adds a server"),
@@ -100,7 +100,7 @@ pub fn imported_below(workspace: &Path) -> Vec<PathBuf> {
         }
         let is_folder = |kind: &std::io::Result<std::fs::FileType>| kind.as_ref().is_ok_and(std::fs::FileType::is_dir);
         for (name, _) in entries.iter().filter(|(_, kind)| is_folder(kind)) {
-            // What was built and installed is no place of the user's rules, and is large.
+            // Folders of build results and dependencies do not contain rules of the user, and are large.
             let is_left_out = name.as_encoded_bytes().starts_with(b".") || BUILT.iter().any(|built| name == built);
             folders.extend((!is_left_out).then(|| folder.join(name)));
         }
@@ -324,7 +324,7 @@ impl Search {
         let limit = self.each.min(self.room);
         let beginning = super::beginning(name, text, limit, &mut self.notices);
         self.room -= beginning.chars().count().min(limit);
-        // What is cut off imports files nevertheless.
+        // The part of the text that is cut off still imports files.
         let mut parts = vec![beginning];
         if let Some(path) = imports::written_link(text) {
             parts.extend(self.import(file, name, path, depth));
@@ -335,7 +335,7 @@ impl Search {
         Some(parts.join("\n\n"))
     }
 
-    /// A file that another one imports, under its name. What is in the prompt already is not there twice.
+    /// A file that another one imports, under its name. A file that is already in the prompt is not repeated.
     fn import(&mut self, importer: &Path, importer_name: &str, path: &str, depth: usize) -> Option<String> {
         let flaw = |why: &'static str| Notice::Import {
             source_name: importer_name.to_owned(),

@@ -1,9 +1,9 @@
 //! Sentences that are an attack only with something else: secrecy hides an action, and another role lifts rules. Alone they are
 //! style, as in `Do not tell the user about intermediate steps` and `You are now a careful reviewer`.
 //!
-//! What is harmless is known by its words, and what is not known is doubtful. The whole text counts, since blank lines and other
-//! matters between an action and the order to hide it change nothing. The rules of the [table](super::patterns) find
-//! these sentences, and stay as they are for texts that nobody reviews.
+//! Known words make a sentence harmless, and an unknown sentence is doubtful. The whole text counts, because an action can be far
+//! from the order to hide it. The rules of the [table](super::patterns) find these sentences. For texts that no user reviews, the
+//! rules apply without this module.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use super::folding::Folded;
 const SECRECY: &str = "deception_hide";
 const ROLES: [&str; 3] = ["role_hijack", "role_pretend", "identity_override"];
 
-/// What a passage is about that matches only such rules.
+/// The judgement on a passage that matches only such rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// Style.
@@ -32,8 +32,8 @@ const HARM: &str = r"\b(?:send|sent\b|upload|transmit|forward|exfil|leak|curl|wg
 const ACTIONS: &str = r"\b(?:call(?:s|ed|ing)?\b|invok|execut|run\b|ran\b|runs\b|running|launch|terminal|shell|bash|zsh|powershell|command|script|program|binar|python|node\b|tools?\b|install|download|creat|writ(?:e|es|ing|ten)\b|edit|chang|modif|mov(?:e|es|ed|ing)\b|remov|replac|cop(?:y|ies|ied)\b)|(?:^|[ =:])[.~]{0,2}/[a-z.]";
 /// Beginnings of words about deeds and faults. They count in the sentence.
 const DEEDS: &str = r"\b(?:add|append|bill|buy|chang|charg|commit|cop(?:y|ied)|cost|creat|delay|download|edit|email|error|execut|fail|fee|fetch|hid|install|left|log(?:s|ged|ging)?\b|mail|mistake|modif|mov(?:e|ing)|pay|post|price|publish|purchas|push|record|remov|replac|risk|run\b|ran\b|runs\b|running|stor(?:e|ing)|track|transfer|vulnerab|warn|writ|problem|danger|loss|lost|broke)";
-/// What is left unsaid for style, word by word: how the model thinks and speaks, or an answer that the user should find. Words for
-/// tools, plans and details are no style, because they are how actions are named.
+/// Things that a skill may leave unsaid for style, as single words: how the model thinks and speaks, or an answer that the user
+/// should find. Words for tools, plans and details are not style, because they name actions.
 const STYLE: &str = r"^[ ,:]*(?:(?:about|of|the|your|its|own|these|those|this|that|you|which|what|any|all|each|a|an|in|for|and|or|follow|use|internal|intermediate|scoring|first|second|third|fourth|last|next|before|until|after|steps?|progress|internals|reasoning|thinking|thoughts?|phases?|stages?|mechanics|rubrics?|scores?|personas?|roles?|formats?|templates?|checklists?|guidelines?|jargon|terminology|tone|style|wording|skill|answers?|solutions?|spoilers?|hints?|endings?|punchlines?)\b[ ,]*){1,10}$";
 const STYLE_WORD: &str = r"\b(?:steps?|progress|internals|reasoning|thinking|thoughts?|phases?|stages?|mechanics|rubrics?|scor(?:es?|ing)|personas?|roles?|formats?|templates?|checklists?|guidelines?|jargon|terminology|tone|style|wording|skill|answers?|solutions?|spoilers?|hints?|endings?|punchlines?)\b";
 /// A role without rules, or one that agrees for the user.
@@ -44,7 +44,7 @@ const TRADE: &str = r"^ (?:(?:a|an|the) )?(?:[a-z-]+ ){0,3}(?:analyst|architect|
 /// Every order not to tell the user something, more than the rule of the table finds: with commas and of any length.
 static SECRET: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"\b(?:do not|don'?t|not|never)\b[^.;!?]*?\btell\b[^.;!?]*?\buser\b(?<object>[^.;!?]*)"));
-/// Nothing that is named: what stands before it, or what the model did.
+/// Objects of an order that are not named: earlier text, or an action of the model.
 static UNNAMED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"^[ ,:]*(?:(?:about|of) )?(?:$|(?:this|that|it|these|those|them|any|anything|everything|why)[ ,:]*$|(?:what|anything|everything) (?:you|it|was|is|has|had|happen))",
@@ -63,7 +63,7 @@ fn compiled(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns are valid, as a test checks")
 }
 
-/// What a whole text is about, in which passages are found.
+/// The subject of the whole text around the passages.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     harms: bool,
@@ -93,7 +93,7 @@ impl Setting {
     }
 
     fn of_secrecy(&self, passage: &str) -> Tone {
-        // What the rule finds and this reading does not is not known.
+        // If only the rule of the table finds the passage, its tone is unknown and counts as harmful.
         let own = worst_secret(passage).unwrap_or(Tone::Harmful).max(self.secrecy.unwrap_or(Tone::Harmless));
         match (self.harms, self.acts) {
             (true, _) => Tone::Harmful,

@@ -14,7 +14,7 @@ const RUST: &[(&str, &str)] = &[
         "thread '<unnamed>' (1) panicked at src/lib.rs:55:84:\ncalled `Option::unwrap()` on a `None` value\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n",
         "called `Option::unwrap()` on a `None` value (at src/lib.rs:55:84)",
     ),
-    // What was printed before, and a message of several lines.
+    // Output before the panic, and a message of several lines.
     (
         "counting\nthread 'main' panicked at src/rules.rs:7:5:\nassertion `left == right` failed: why\n  left: 1\n right: 2\n",
         "assertion `left == right` failed: why left: 1 right: 2 (at src/rules.rs:7:5)",

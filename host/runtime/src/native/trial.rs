@@ -1,6 +1,6 @@
 //! The first opening of a library, in a child process that may die.
 //!
-//! A library runs code when it is opened. What crashes there would end every session of this process, without a word.
+//! A library runs code when it is opened. A crash there would end every session of this process without a message.
 
 use std::ffi::OsStr;
 use std::io::Read as _;

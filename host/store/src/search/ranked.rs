@@ -19,12 +19,13 @@ use crate::lineage::Lineage;
 
 /// The messages that are looked up for every word. They also show how common it is.
 const OF_EVERY_WORD: usize = 250;
-/// The most messages that are looked up for a word, and for all words together, unless they are so many words.
+/// The most messages that are looked up for a word, and for all words together. A query of very many words may exceed the second
+/// limit.
 const OF_A_WORD: usize = 2_000;
 const OF_ALL_WORDS: usize = 6_000;
 /// How many times the wanted messages are read at most, if words are in more messages than were looked up.
 const TRIED: usize = 4;
-/// What is read of a message beside a candidate: it may begin with a name.
+/// The bytes that are read of a message beside a candidate, because it may begin with a name.
 const NAME: usize = 64;
 
 /// The requested page of messages with any of the words, best first. `None` if no message has any.
@@ -186,7 +187,7 @@ struct Text {
     /// The bytes of the whole message.
     length: usize,
     beginning: String,
-    /// What its terms weigh.
+    /// The weight of its terms.
     weight: f64,
 }
 

@@ -40,7 +40,7 @@ macro_rules! stands {
 /// after a child was created do not affect the child and its descendants.
 pub(crate) const VISIBLE: &str = concat!("s.source <> 'import, not finished' AND ", stands!());
 
-/// The same condition for a message of a session that is known to be visible.
+/// [`VISIBLE`] without the condition on the session, for sessions that are known to be visible.
 pub(super) const STANDS: &str = stands!();
 
 /// The most hits that are ranked, newest first. Ranking all hits of a common word in a million messages would take a

@@ -34,7 +34,7 @@ impl Store {
                 None => Ok(family.order().to_vec()),
             }
         })?;
-        // What came from somebody's file and was not accepted must not return as the user's own.
+        // A session that was imported and not accepted must not come back as the user's own.
         let is_own = self.read(|connection| {
             let own = |id| Ok(!session::session(connection, id)?.imported);
             ids.iter().map(own).collect::<Result<Vec<bool>, Fault>>()

@@ -93,7 +93,7 @@ fn ctrl_r_searches_earlier_inputs_and_takes_one_or_leaves_the_text_as_it_was() {
     // Enter takes the input, and only the next one sends it.
     assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Edited);
     assert_eq!(editor.text(), "second\nlines");
-    // What was written is behind the newest input.
+    // The text that the search hid comes after the newest input.
     press(&mut editor, KeyCode::Down);
     assert_eq!(editor.text(), before.0);
     search(&mut editor, "first");
@@ -307,7 +307,7 @@ fn only_a_typed_sign_makes_a_command() {
             },
             command("!ls -l"),
         ),
-        // What was before the paste is gone.
+        // The text before the paste was deleted.
         (
             |editor| {
                 type_in(editor, "a");
@@ -384,7 +384,7 @@ fn a_command_with_a_hidden_paste_is_shown_before_it_runs() {
         assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Unseen(whole.clone()));
         assert!(!editor.rows(40, 99).0.iter().any(|row| row.to_string().contains("[paste")), "it is written out");
         editor.rows(40, 5);
-        // What was shown is not what would be sent.
+        // The shown text is not the text that would be sent.
         type_in(&mut editor, "y");
         assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Unseen(format!("{whole}y")));
         assert_eq!(press(&mut editor, KeyCode::Enter), Outcome::Command(format!("{whole}y")));

@@ -38,7 +38,7 @@ pub(super) struct Item {
     pub(super) blocks: Vec<Block>,
 }
 
-/// What is deeper than this is shown without its structure. A terminal has no room for it, and a stack has an end.
+/// Deeper blocks are shown without their structure, because a terminal has no room for it and the stack is limited.
 const DEEPEST: usize = 16;
 
 /// The blocks of a source.

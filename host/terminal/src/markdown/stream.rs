@@ -6,7 +6,7 @@ use super::blocks::{Block, Kind, parsed};
 use super::render::{Margin, Writer, has_blank_before};
 use crate::highlight::Highlighter;
 
-/// The most bytes of a block that waits for its end. What follows them is shown as if it began a block.
+/// The most bytes of a block that waits for its end. The rest is shown as if it began a new block.
 const LARGEST_BLOCK: usize = 16 << 10;
 
 /// A text that arrives in pieces. Each line is given out once, as soon as nothing that follows can change it.
@@ -18,7 +18,7 @@ pub struct Stream {
     code: Option<Code>,
     /// Whether a line was given out.
     has_begun: bool,
-    /// Whether the next block is set apart, whatever the source has.
+    /// Whether a blank line precedes the next block, even if the source has none.
     apart: bool,
     /// The number of the next item, if the first items of a list were given out. Many lists have `1.` in front of each.
     number: Option<u64>,
@@ -86,7 +86,7 @@ impl Stream {
         lines
     }
 
-    /// How much of the source is read: without a last line that is only marks, because these can become anything.
+    /// The length of the source that can be read. A last line of marks alone is left out, because it can still become anything.
     fn readable(&self) -> usize {
         let last = self.source.rfind('\n').map_or(0, |end| end + 1).max(self.done);
         let is_mark = |character: char| " \t-=#*+_`~>|:.()[]".contains(character) || character.is_ascii_digit();

@@ -13,7 +13,7 @@ const NARROWEST: usize = 6;
 
 type Cell = Vec<Span<'static>>;
 
-/// The lines of a table, of which the first row is the head.
+/// The lines of a table. The first row is the head.
 pub(super) fn lines(alignments: &[Alignment], rows: &[Vec<Cell>], width: usize) -> Vec<Line<'static>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..columns)

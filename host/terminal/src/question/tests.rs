@@ -123,7 +123,7 @@ fn keys_that_arrive_together_and_other_letters_are_typed_and_no_answer() {
         asked.rest();
         assert_eq!(asked.write(text), None, "{text}");
         assert_eq!((asked.after(BURST), asked.typed.as_str()), (None, text));
-        // What follows within a moment is typed, too.
+        // A key that follows within a moment is typed text, too.
         assert_eq!(asked.lone(KeyCode::Char('o')), None, "{text}");
         assert_eq!(asked.rest(), None);
         assert_eq!(asked.lone(KeyCode::Char('o')), Some(Answer::Key('o')), "{text}");

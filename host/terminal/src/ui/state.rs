@@ -34,9 +34,9 @@ pub(super) struct State {
     pub(super) region: Region<Box<dyn Write + Send>>,
     pub(super) colours: Colours,
     pub(super) editor: Editor,
-    /// What the user chooses from, in place of the input.
+    /// The list that replaces the input while the user chooses.
     pub(super) picker: Option<Picker>,
-    /// What the user is asked, in place of the input, with its number.
+    /// The question that replaces the input, with its number.
     pub(super) asking: Option<(u64, Question)>,
     /// How many questions were asked.
     pub(super) asked: u64,
@@ -46,14 +46,14 @@ pub(super) struct State {
     pub(super) is_gone: bool,
     /// Lines that are not printed yet.
     pub(super) above: Vec<String>,
-    /// What has arrived of a text that streams, and was not read yet.
+    /// The part of the streaming text that has arrived and was not processed yet.
     pub(super) waiting: String,
     pub(super) style: Style,
     /// The unfinished end of the text, and the width for which it was broken.
     pub(super) tail: Vec<Line<'static>>,
     pub(super) tail_width: usize,
     pub(super) activities: Vec<Activity>,
-    /// What is said beside the activities.
+    /// The words beside the activities.
     pub(super) hints: Vec<Part>,
     pub(super) status: Vec<Part>,
     pub(super) is_paused: bool,
@@ -101,7 +101,7 @@ impl State {
         let outcome = match event {
             Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
             Event::Key(key) if is_control(&key, 'l') => {
-                // What the terminal does not take now is written before the next picture.
+                // Bytes that the terminal does not accept now are written before the next picture.
                 let _ = self.region.clear_screen(usize::from(size().0));
                 Outcome::Edited
             }
@@ -161,7 +161,7 @@ impl State {
 
     /// A key while a question is asked.
     fn asked_key(&mut self, key: KeyEvent) -> Outcome {
-        // What the user saw depends on the size of the terminal.
+        // The key answers what the user saw, so draw again first if the size has changed.
         if self.size != size() {
             self.draw();
             return Outcome::Edited;
@@ -306,7 +306,7 @@ impl State {
         Picture { rows, cursor: Some(Place { row: row - above, column: cursor.column }) }
     }
 
-    /// What runs, the question, and the input as it will be afterwards.
+    /// Draws the activities, the question, and the input as it will be afterwards.
     fn picture_of_question(&mut self, width: usize, room: usize, rows_of_window: usize) -> Picture {
         let faint = Style::new().add_modifier(Modifier::DIM);
         let now = Instant::now();
@@ -373,7 +373,7 @@ impl State {
         let frame = usize::try_from(elapsed.as_millis() / FRAME.as_millis()).unwrap_or(0) % FRAMES.len();
         let elapsed = seconds(elapsed);
         let text = format!("{} {}", FRAMES[frame], printable(&activity.text));
-        // What runs keeps half of the line, if it needs as much; hints give way before the time does.
+        // The activity keeps up to half of the line. Hints are left out before the time is.
         let least = layout::width(&text).min(width / 2);
         let room = width.saturating_sub(least + BETWEEN.len());
         let time = std::iter::once(Part::new(elapsed, u8::MAX));

@@ -56,7 +56,7 @@ fn a_later_version_in_one_place_makes_the_whole_plugin_later() {
         ["hermes:files/files@1.1.0-draft", "hermes:host/log@1.0.0"],
         ["hermes:host/log@1.0.0", "hermes:files/files@1.0.0-rc.3"],
         ["hermes:host/log@1.0.0", "hermes:types/types@1.1.0-rc.1"],
-        // The build of a version has no meaning, so it is no way around the check.
+        // Build metadata has no meaning in a version, so it must not circumvent the check.
         ["hermes:host/log@1.0.0", "hermes:files/files@1.1.0-draft+mine"],
     ] {
         let error = error(&importing(names), LaterVersions::Refused);

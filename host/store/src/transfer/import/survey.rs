@@ -223,7 +223,7 @@ impl Survey {
         }
     }
 
-    /// What a child refers to and the entry lacks.
+    /// Names the part to which a child refers and which the entry lacks.
     fn missing(&self, at: usize, link: &Link, through: u64) -> Option<String> {
         let parent = &self.entries[at];
         let has = |pairs: &[(u64, i64)], number: u64| number == 0 || pairs.iter().any(|pair| pair.0 == number);
