@@ -61,9 +61,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hermes-diagnostic",
         ],
     ),
-    // What both programs print. It names the errors that commands still get from crates below the application.
+    // Printing, for both programs. It knows the errors that commands still get from crates below the application.
     ("hermes-console", &["hermes-app", "hermes-config", "hermes-protocol", "hermes-terminal", "hermes-diagnostic"]),
-    // What authors do. What they read of it is in `host/cli`.
+    // The tools of plugin authors. The messages to authors are in `host/cli`.
     (
         "hermes-authoring",
         &[

@@ -51,8 +51,8 @@ const ALL: [&Encoding; 33] = [
     X_MAC_CYRILLIC,
 ];
 
-/// So many characters that are not ASCII make a guess reliable. Fewer are enough for Latin letters: a wrong guess between Latin encodings
-/// differs in characters that one of them does not have.
+/// A guess is reliable if the text has this many characters that are not ASCII. Fewer are enough for Latin letters: a wrong guess
+/// between Latin encodings differs in characters that one of them does not have.
 const ENOUGH: usize = 16;
 
 /// Why a character is not written.
@@ -112,8 +112,8 @@ impl Charset {
     }
 }
 
-/// Whether a text reads like one of a language. In a wrong encoding, letters stand beside letters of another alphabet, beside signs and
-/// beside capitals, or one letter fills a line: so look the umlauts and the frames of MS-DOS, whose encodings are not known here.
+/// Whether a text reads like one of a language. In a wrong encoding, letters are next to letters of another alphabet, signs or
+/// capitals, or one letter fills a line. Umlauts and frames of MS-DOS look like this, because its encodings are not known here.
 fn is_language(text: &str) -> bool {
     let is_ascii_or = |letter: &char| letter.is_ascii_alphabetic() || !letter.is_ascii();
     let words = text.split(|letter| !is_ascii_or(&letter)).filter(|word| !word.is_ascii());

@@ -252,7 +252,7 @@ impl Charset {
 
     /// Where in `bytes` each of these places of the decoded `text` is. The places are in ascending order.
     ///
-    /// `None` if one of them lies within what the bytes can only say together.
+    /// `None` if a place is inside a group of characters that the bytes encode together.
     pub fn places(self, bytes: &[u8], text: &str, places: &[usize]) -> Option<Vec<usize>> {
         match self {
             Self::Utf8 => Some(places.to_vec()),

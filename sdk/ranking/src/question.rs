@@ -12,7 +12,7 @@ const MAX_TERMS: usize = 32;
 const ENOUGH: u64 = 2_000;
 /// The most messages that one call of the expression should have to rank, unless the rarest word alone is in more.
 const FEW: u64 = 100;
-/// What a word without meaning counts where every word does.
+/// The weight of a word without meaning in a search that counts every word.
 const LITTLE: f64 = 0.3;
 
 /// A word of a question.

@@ -18,22 +18,23 @@ pub const CANDIDATES: usize = 150;
 /// The number of messages on either side of a candidate that are considered.
 pub const NEAR: usize = 2;
 
-/// The most bytes of a candidate that are read. What a long message is about is said at its beginning.
+/// The most bytes of a candidate that are read. A long message usually names its subject at its beginning.
 pub const READ: usize = 1 << 10;
-/// How much the terms count that only the index found: behind what was read, or because it folds more characters than this crate.
+/// The weight of terms that only the index found: after the bytes that were read, or because the index folds more characters than
+/// this crate.
 const UNREAD: f64 = 0.5;
 /// The number of hits that are chosen for what is shown around them.
 const SPREAD: usize = 10;
-/// How much a word counts that occurs again, and how much long messages lose, as in BM25.
+/// The parameters of BM25: how quickly repeated words stop to count, and how much long messages lose.
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.5;
 /// The shares of a score that the messages beside a candidate get, by distance: for the choice of the first hits, which
 /// are shown with their neighbours, and for the others.
 const CLOSE: [f64; NEAR] = [0.2, 0.1];
 const WIDE: [f64; NEAR] = [0.5, 0.25];
-/// How much the message in the middle counts more than the messages that are shown beside it.
+/// The factor for the message in the middle, compared with the messages that are shown beside it.
 const OWN: f64 = 1.5;
-/// How much a message counts more that was said by the person whom the question names, and what the name itself counts.
+/// The factor for messages by a person whom the question names, and the weight of the name itself.
 const NAMED: f64 = 1.4;
 const NAME: f64 = 0.3;
 /// How much a long reply counts, for the first hits and for the others, and from how many bytes on it is long.
@@ -89,13 +90,13 @@ struct Node {
 
 impl Question {
     /// Puts candidates, which come in the order of an index, and the messages beside them in order. Messages that occur
-    /// twice count once. Candidates beyond [`CANDIDATES`] are ignored, and what stands behind [`READ`] bytes is not read.
+    /// twice count once. Candidates beyond [`CANDIDATES`] are ignored, and only the first [`READ`] bytes of each are read.
     pub fn rank(&self, candidates: &[Candidate<'_>]) -> Vec<Ranked> {
         self.rank_weighed(candidates, &[])
     }
 
-    /// The same with what an index knows of each candidate: the sum of the weights of its terms, as [`Self::choose`] gives it.
-    /// So terms count too that stand behind what is read.
+    /// Ranks with the weights from an index: for each candidate the sum of the weights of its terms, as [`Self::choose`] gives
+    /// it. So terms after the first [`READ`] bytes count too.
     pub fn rank_weighed(&self, candidates: &[Candidate<'_>], weights: &[f64]) -> Vec<Ranked> {
         let candidates = &candidates[..candidates.len().min(CANDIDATES)];
         let names = self.names(candidates);

@@ -65,8 +65,8 @@ fn limits_of_the_system_end_a_turn_with_an_error_and_later_ones_work() {
     assert!(worked < 9, "no limit was reached");
 }
 
-/// From a limit of memory under which the program just starts: no thread at all, then one more after the other. Where the limit
-/// leaves room for the threads and not for what they do, the allocator ends the process, which no program can turn into an error.
+/// Begins with a limit of memory under which the program just starts, so that no thread fits. Each round has room for one more.
+/// If the threads fit but not their work, the allocator ends the process, which no program can turn into an error.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_system_that_starts_too_few_threads_is_an_error_in_words() {

@@ -34,7 +34,7 @@ fn home_with_runner(server: &Server, permissions: &str) -> Home {
     home.grant("runner");
     home.set("plugins.entries.runner", json!({}));
     home.set("memory.provider", json!("runner"));
-    // What holds without a sandbox. `attack/sandbox.rs` has the attacks on it.
+    // These rules hold without a sandbox. `attack/sandbox.rs` has the attacks on the sandbox.
     home.set("sandbox.mode", json!("off"));
     home
 }

@@ -322,7 +322,7 @@ fn what_makes_git_run_programs_does_not_change() {
     assert_eq!(fs::read_to_string(workspace.join(".git/config")).unwrap(), config);
     assert_eq!(fs::read_dir(workspace.join(".git/hooks")).unwrap().count(), 0);
 
-    // A commit works. What would lead git to another configuration is taken away.
+    // A commit works. Files that would lead git to another configuration are removed.
     git(&workspace, &["init", "-q", "."]);
     let commit = "echo a > a && git add a && git -c user.name=A -c user.email=a@b commit -qm first && git log --oneline && \
                   git switch -qc other && git branch";
@@ -564,7 +564,7 @@ fn a_forged_index_writes_no_hook_and_no_file_elsewhere() {
     let written = [".git/hooks/post-checkout", "../escape", ".envrc"].map(|name| workspace.join(name).exists());
     assert_eq!(written, [false; 3], "{results:?}");
 
-    // What git itself makes of an index stays, in all versions.
+    // An index that git itself writes stays, in all its versions.
     let usual = [
         "echo b > b && git add b && git update-index --index-version 4 && git status --short",
         "git update-index --split-index && git update-index --chmod=+x b && ls .git",
@@ -767,7 +767,7 @@ fn without_namespaces_a_program_runs_with_approval_and_the_user_learns_why() {
     };
     let shown = without(&["doctor", "--no-request"]);
     assert!(shown.contains("`user.max_user_namespaces` is 0"), "{shown}");
-    // A rule about confined runs is none about others.
+    // A rule about confined runs does not allow unconfined ones.
     without(&["-z", "Go."]);
     assert!(!home.workspace().join("ran").exists(), "{:?}", results(&server));
     home.set("approvals.allow", json!(["terminal/process:bash", "terminal/unconfined:bash"]));

@@ -103,7 +103,7 @@ fn no_name_is_a_path_and_no_folder_of_the_user_is_followed() {
         home.write_workspace("tea/SKILL.md", format!("---\nname: {name}\ndescription: x\n---\n"));
         let output = home.hermes(&["skills", "install", "./tea", "--yes"]).run();
         match output.status.success() {
-            // White space around a name is no part of it.
+            // White space around a name does not belong to it.
             true => assert_eq!(installed(&home), ["skills.lock", "skills/evil/SKILL.md"], "{name}"),
             false => assert_eq!(installed(&home), Vec::<String>::new(), "{name}"),
         }
@@ -142,7 +142,7 @@ fn no_text_of_a_skill_forges_the_screen_or_answers_the_question() {
     assert_eq!(rows, 1, "the row of Hermes and no other: {shown}");
     assert!(!shown.lines().any(|line| line.starts_with("update the skill")), "{shown}");
     assert_eq!(installed(&home), Vec::<String>::new());
-    // Nor in the lists.
+    // The lists do not show it either.
     home.hermes(&["skills", "install", "./tea", "--yes"]).run().success();
     for command in [&["skills", "list"][..], &["skills", "info", "tea"], &["skills", "search"]] {
         let mut terminal = home.hermes(command).at_terminal_of(60, 40);

@@ -237,7 +237,7 @@ fn what_a_server_writes_while_it_starts_instructs_nobody() {
         let said = output.stderr.lines().find(|line| line.contains("appeared or changed after programs"));
         assert!(said.is_some_and(|line| line.contains(name)), "{act}: {output}");
         assert!(output.stderr.contains(".envrc\" appeared after programs"), "{output}");
-        // A later session takes it as the user's, who may have written it meanwhile, and says so once.
+        // A later session takes the file as the user's, because the user may have written it meanwhile, and says so once.
         for is_named in [true, false] {
             let output = home.hermes(&["-z", "Go."]).run().success();
             let said = output.stderr.lines().find(|line| line.contains("changed since the last new session"));

@@ -77,7 +77,7 @@ struct Tally {
     stored: usize,
     /// How often a turn was sent.
     sent: usize,
-    /// Turns that the user is told about, because nobody knows whether the service has them.
+    /// Turns that are set aside and shown to the user, because it is unknown whether the service has them.
     set_aside: usize,
 }
 
@@ -125,7 +125,7 @@ fn kill_a_session(kind: Kind, kills: usize, dice: &mut Dice) -> Tally {
     assert!(is_in_order, "{kind:?} stored a turn twice or not in order: {stored:?} of {said:?}\n{output}");
     let missing: Vec<&String> = ended.iter().filter(|turn| !stored.contains(turn)).collect();
     assert!(missing.len() <= set_aside, "{kind:?} lost {missing:?} of {said:?}, {set_aside} set aside\n{output}");
-    // Where a turn can be looked up, its fate never stays open.
+    // If a service can look up a turn, no turn stays undecided.
     assert!(set_aside == 0 || kind == Kind::Mem0Keyless, "{kind:?}: {set_aside} set aside\n{output}");
     // Most processes live long enough to end their turn.
     assert!(ended.len() * 2 > said.len(), "{ended:?} of {said:?}");

@@ -43,7 +43,7 @@ fn model(kind: &str, body: &Value) -> Reply {
     }
 }
 
-/// A text whose fences have the mark of the page, in place of one that is another one each time.
+/// The text with the page's mark in its fences, because real marks differ each time.
 fn with_one_mark(text: &str) -> String {
     let mut parts = text.split(" mark=\"");
     let mut shown = parts.next().unwrap_or_default().to_owned();

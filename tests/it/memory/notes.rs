@@ -29,8 +29,8 @@ fn model() -> Server {
     })
 }
 
-/// Saves like an editor, which knows no lock: the text that it read, with a line more. What its save replaced unseen, it saves
-/// again, as its user would.
+/// Saves like an editor, without a lock: writes the text that it read and one more line. If the save replaced a newer text, it
+/// saves again, as its user would.
 fn save(file: &Path, entry: &str) {
     let draft = file.with_extension("draft");
     let mut missing = vec![entry.to_owned()];

@@ -58,7 +58,7 @@ fn a_damaged_database_and_one_of_another_program_are_left_with_one_line() {
     peer.write("state.db", &"not a database, but some text".repeat(200));
     let output = import(&home, &peer).success();
     assert!(output.stdout.contains("state.db is not a database of SQLite"), "{output}");
-    // Whoever has it open reads it again when it is closed.
+    // Restores the database, because an open connection reads it again when it is closed.
     fs::write(&file, sound).unwrap();
 }
 

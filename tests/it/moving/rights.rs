@@ -1,4 +1,5 @@
-//! What the peer's home brings in is a right or a prompt: it is shown before the question, and without consent it stays behind.
+//! Everything that a peer's home brings in is a right or a prompt: it is shown before the question, and stays behind without
+//! consent.
 
 use hermes_tests::{Home, Reply, Server};
 

@@ -29,7 +29,7 @@ pub(crate) struct LayoutLimits {
     pub(crate) groups: usize,
     /// Further messages that stay, up to twice the tokens.
     pub(crate) last: usize,
-    /// The same for the first messages.
+    /// Tokens of the first messages that always stay.
     pub(crate) head: u32,
     pub(crate) first: usize,
 }

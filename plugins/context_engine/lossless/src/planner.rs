@@ -26,7 +26,7 @@ pub(crate) struct Planner<'a, S, D> {
     pub(crate) source: &'a S,
     /// The window is full, or the user asked: accept a small gain.
     pub(crate) needed: bool,
-    /// The window is full: give up comfort for room. A user request alone is no reason for that.
+    /// The window is full: give up comfort for room. A request of the user alone does not justify that.
     pub(crate) presses: bool,
     /// What the user wants kept above all.
     pub(crate) focus: &'a str,

@@ -1,4 +1,4 @@
-//! What memory providers with a server share: errors of JSON APIs sorted by what a retry can do about them, texts that leave the
+//! Code that memory providers with a server share: errors of JSON APIs, sorted by whether a retry can help, texts that leave the
 //! machine, and times.
 
 mod answers;

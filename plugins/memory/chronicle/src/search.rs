@@ -103,7 +103,7 @@ fn by_words(question: &Question, present: &str) -> Result<Vec<i64>, Error> {
             params![expression, present, i64::try_from(CANDIDATES).unwrap_or(i64::MAX)],
         )?);
     }
-    // A word that nobody said may be a part of one: a name of a file, or one half of a compound.
+    // A word that no message contains may be a part of a longer one, such as a file name or a compound.
     let unknown = question.terms().iter().filter(|term| term.messages() == 0).map(|term| term.word.as_str());
     for word in unknown.filter(|word| word.chars().count() >= 4).take(PARTS) {
         let letters: Vec<char> = word.chars().collect();
@@ -201,12 +201,12 @@ fn rank(question: &Question, found: &[i64], messages: &Messages) -> Vec<i64> {
     question.rank(&candidates).into_iter().filter_map(|ranked| i64::try_from(ranked.id).ok()).collect()
 }
 
-/// Those of a list, in the order of the ranking.
+/// The ids of a list, in the order of the ranking.
 fn of(ranked: &[i64], list: &[i64]) -> Vec<i64> {
     ranked.iter().copied().filter(|id| list.contains(id)).collect()
 }
 
-/// One order of several: the sum of the reciprocal ranks counts. Equal ones keep the order of the first list.
+/// Merges several rankings by the sum of the reciprocal ranks. Ids with equal sums keep the order of the first list.
 fn fused(lists: &[&[i64]]) -> Vec<i64> {
     let mut scores: Vec<(i64, f64)> = Vec::new();
     let mut places: HashMap<i64, usize> = HashMap::new();

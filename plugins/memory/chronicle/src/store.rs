@@ -14,9 +14,9 @@ const MOMENTS: usize = 8;
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 1_440 * MINUTE;
 
-/// A message knows the one before and the one after it in its conversation: conversations mix in the order of the ids. The index of
-/// words holds them as the ranking divides a text, so that scripts without blanks are found too; that of parts finds words inside of
-/// longer ones.
+/// A message stores the ids of its neighbours in the conversation, because the ids of several conversations interleave. The index
+/// of words divides a text as the ranking does, so that scripts without blanks are found too. The index of parts finds words
+/// inside longer ones.
 const TABLES: [&str; 9] = [
     "CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, conversation TEXT NOT NULL, first INTEGER NOT NULL, \
      last INTEGER NOT NULL, part INTEGER NOT NULL, is_reply INTEGER NOT NULL, speaker TEXT NOT NULL, at INTEGER NOT NULL, day INTEGER NOT NULL, \

@@ -13,7 +13,7 @@ const RESERVE: u32 = 2_000;
 const LEAST: u32 = 5_000;
 /// Characters of an answer that needs no second question.
 const ENOUGH: usize = 300;
-/// How far empty answers widen the interval.
+/// Empty answers widen the interval at most to this many times its length.
 const WIDEST: u32 = 8;
 
 /// When to ask. An empty answer lets more turns pass until the next question.
@@ -55,7 +55,7 @@ pub(crate) fn ask(
         match store.ask(pair, session, &question, config.level(pass, message), left.max(1)) {
             Ok(Some(better)) => answer = Some(better),
             Ok(None) => {}
-            // What an earlier question has found is worth more than an error.
+            // The answer to an earlier question is worth more than an error.
             Err(_) if answer.is_some() => break,
             Err(error) => return Err(error),
         }

@@ -97,7 +97,7 @@ impl Honcho {
         query.budget.min(self.config.context_tokens.unwrap_or(u32::MAX))
     }
 
-    /// Where a turn belongs; other conversations than this one kept their place when they began.
+    /// The place of a turn. Other conversations stored their place when they began.
     fn place_of(&self, conversation: &str) -> Result<Place, Error> {
         if conversation == self.conversation {
             return Ok(self.place.clone());
@@ -116,7 +116,7 @@ impl MemoryProvider for Honcho {
             return Ok(Vec::new());
         }
         let every = self.config.context_cadence;
-        // What was recalled in an earlier turn is still part of the conversation.
+        // The memories of an earlier recall are still part of the conversation.
         if self.recalled.is_some_and(|recalled| query.turn > recalled && query.turn - recalled < every) {
             return Ok(Vec::new());
         }

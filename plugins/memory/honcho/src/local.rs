@@ -75,7 +75,7 @@ impl Local {
         Ok(found)
     }
 
-    /// The statements that keep a fact. One that was said before counts once more.
+    /// The statements that store a fact. A known fact only gets a higher count.
     fn keeping(pair: &Pair, session: &str, text: &str) -> Result<Vec<Statement>, Error> {
         let own: Vec<String> = words(text).collect();
         for (id, known, _) in Self::matching_facts(pair, text, 5)? {

@@ -1,5 +1,5 @@
-//! Where each conversation belongs, kept when it begins. A turn can be delivered much later, by another conversation of another
-//! folder, and a setting that changes must not move the rest of a conversation elsewhere.
+//! The place of each conversation, stored when it begins. Another conversation in another folder may deliver a turn much later,
+//! and a changed setting must not move the rest of a conversation to another place.
 
 use hermes_plugin::sql::{self, Statement};
 use hermes_plugin::{Error, params};

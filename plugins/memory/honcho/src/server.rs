@@ -78,7 +78,8 @@ impl Server {
         Ok(())
     }
 
-    /// Makes sure that the session exists, with both peers. What it says about a peer's observation counts more than the settings here.
+    /// Makes sure that the session exists, with both peers. The server's settings about a peer's observation override those of
+    /// the plugin.
     fn ensure_session(&mut self, session: &str, user: &str, ai: &str) -> Result<(), Error> {
         let key = |peer: &str| (session.to_owned(), peer.to_owned());
         if self.prepared.contains(&key(user)) && self.prepared.contains(&key(ai)) {
@@ -180,7 +181,7 @@ impl Store for Server {
         Ok(())
     }
 
-    /// The server cannot delete messages, so they are marked. What it has concluded from them remains.
+    /// The server cannot delete messages, so they are marked. Its conclusions from them remain.
     fn rewound(&mut self, session: &str, conversation: &str, first: u64) -> Result<(), Error> {
         let path = format!("/sessions/{session}/messages");
         let filter = json!({ "metadata": { CONVERSATION: conversation } });

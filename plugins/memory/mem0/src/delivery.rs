@@ -17,7 +17,7 @@ const LOOK_UP: u32 = 20_000;
 const SETTLE: u64 = 30_000;
 /// After so many attempts a turn that makes the server fail for an unknown reason is set aside.
 const ATTEMPTS: u32 = 8;
-/// How long to wait for the user to mend the configuration.
+/// The pause before the next try if only the user can correct the configuration.
 const MENDING: u32 = 600_000;
 /// Queued turns that are followed at a time.
 const FOLLOWED: u32 = 5;

@@ -71,7 +71,7 @@ fn the_tools_do_the_same_in_every_mode() {
         let output = plugin.call(&Invocation::new("mem0_delete", json!({ "memory_id": id }))).unwrap();
         assert!(output.extra.iter().any(|(key, write)| key == "memory-write" && write.contains("Ada likes black tea")));
         assert_eq!(call(&mut plugin, "mem0_search", tea).unwrap(), none);
-        // A miss is a sentence, also for an id that is none.
+        // A miss is answered with a sentence, even if the id is malformed.
         for id in [id.as_str().unwrap(), "seven", "../../v1/x", ""] {
             for (tool, arguments) in
                 [("mem0_delete", json!({ "memory_id": id })), ("mem0_update", json!({ "memory_id": id, "text": "x" }))]

@@ -127,7 +127,7 @@ impl Text {
         let (mut from_byte, mut from) = (0, 0);
         for (edit, place) in edits.iter().zip(places.chunks_exact(2)) {
             let replaced = &own[place[0]..place[1]];
-            // Some encodings have two forms of a character. What the change keeps of the part must not get the other one.
+            // Some encodings have two forms of a character. Unchanged characters in the replaced part must keep their form.
             if matches!(self.charset, Charset::Legacy(_))
                 && self.charset.encode(&self.content[edit.part.clone()]).as_deref() != Some(replaced)
             {
@@ -159,7 +159,8 @@ impl Text {
         self.charset.admits(&self.content, &new).map_err(|why| Error::invalid(self.refusal(path, why)))
     }
 
-    /// New text as the file stores it, in place of `replaced`, whose invalid bytes stay where the text has their sign.
+    /// The new text in the file's encoding, to replace `replaced`. Invalid bytes of `replaced` stay where the new text has the
+    /// replacement character for them.
     fn stored(&self, path: &str, new: &str, replaced: &[u8]) -> Result<Vec<u8>, Error> {
         if self.charset == Charset::Utf8 {
             return Ok(new.as_bytes().to_vec());

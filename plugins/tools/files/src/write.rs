@@ -68,9 +68,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<String, Error> {
 struct Kept {
     bytes: Vec<u8>,
     lines: u64,
-    /// What it takes over from the file that it replaces.
+    /// The properties of the old file that the new one keeps.
     of_file: Vec<String>,
-    /// What it does not take over.
+    /// The property of the old file that is lost.
     lost: Option<String>,
 }
 
@@ -85,7 +85,8 @@ impl Kept {
     }
 }
 
-/// The content in the form of the file that it replaces. What the model wrote differs on purpose if it has CR LF itself.
+/// The content with the line ends, mark and encoding of the file that it replaces. Content that already has CR LF keeps it,
+/// because the model wrote it on purpose.
 fn kept(path: &str, before: &[u8], content: &str) -> Result<Kept, Error> {
     let mut kept = Kept::nothing(content);
     let file = match detect(before, true) {

@@ -4,7 +4,7 @@ use dom_query::{Document, NodeRef, Selection};
 
 use crate::link;
 
-/// What is never text of the page, or surrounds it.
+/// Elements that are never text of the page, or only surround it.
 const LEFT_OUT: &str = "script, style, template, noscript, svg, math annotation, iframe, object, embed, canvas, audio, video, \
                         dialog, button, input, select, textarea, nav, [hidden], [aria-hidden=true], [role=navigation]";
 /// What surrounds the main part of a page that does not mark it.

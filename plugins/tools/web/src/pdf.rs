@@ -372,7 +372,7 @@ pub(crate) mod tests {
                 "\u{0}\u{1}\u{2}".repeat(1_000),
             ];
             for content in &contents {
-                // What it says does not matter.
+                // The result does not matter: reading must only end.
                 let _ = read(&file(&[content, "BT /F 10 Tf (after) Tj ET"]));
             }
         }

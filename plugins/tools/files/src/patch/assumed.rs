@@ -1,4 +1,4 @@
-//! What a change assumed, and the errors of one that was not found.
+//! The assumptions that a change made to find its places, and the errors of a change without a place.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const PLACES: usize = 8;
 /// Characters that an error shows of a line.
 const QUOTED: usize = 120;
 
-/// What was assumed in order to find the places of a change.
+/// The assumptions that were made to find the places of a change.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Assumed(Vec<String>);
 

@@ -26,7 +26,8 @@ pub(super) fn edits(path: &str, text: &Text, hunks: &[Hunk]) -> Result<(Vec<Edit
     Ok((edits, assumed))
 }
 
-/// A row as the lines of a file: git shows a byte order mark, and the lines of a classic Macintosh as one.
+/// The lines of the file that a row stands for. Git shows a byte order mark as text, and all lines of a classic Macintosh file as
+/// one row.
 fn in_lines(row: &Row, has_mark: bool, is_mac: bool) -> Vec<Row> {
     let text = row.text.strip_prefix('\u{feff}').filter(|_| has_mark).unwrap_or(&row.text);
     if !is_mac {

@@ -88,7 +88,8 @@ pub(super) fn find(lines: &[Line<'_>], wanted: &[&str], from: usize) -> Vec<Foun
     Vec::new()
 }
 
-/// What had to be forgiven at this place. `None` if one indentation stands for several, so that new lines could get none.
+/// The differences that have to be forgiven at this place. `None` if one written indentation matches several in the file: then
+/// the indentation of new lines is unknown.
 fn found_at(lines: &[Line<'_>], wanted: &[&str], at: usize, leniency: Leniency) -> Option<Found> {
     let mut forgiven = LENIENCIES[0];
     let mut indents: Vec<(String, String)> = Vec::new();
@@ -140,7 +141,8 @@ fn folded(letter: char) -> &'static str {
 /// A text without typographic characters, and where its parts come from.
 pub(super) struct Folded {
     pub(super) text: String,
-    /// Where a part begins, in bytes of this text and of the original. After each typographic character and at it, a part begins.
+    /// The beginnings of the parts, in bytes of this text and of the original. A part begins at each typographic character and
+    /// after it.
     parts: Vec<Part>,
 }
 
@@ -174,7 +176,8 @@ impl Folded {
         self.parts.push(Part { at: self.text.len(), origin, is_folded });
     }
 
-    /// Where a place of this text is in the original; within what stands for a typographic character, where that begins.
+    /// The place in the original for a place of this text. Within the replacement of a typographic character, it is the place of
+    /// that character.
     pub(super) fn origin(&self, at: usize) -> usize {
         let after = self.parts.partition_point(|part| part.at <= at);
         match after.checked_sub(1).map(|last| &self.parts[last]) {

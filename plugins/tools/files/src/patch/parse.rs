@@ -79,7 +79,7 @@ impl Row {
         Self { mark, text: plain.to_owned(), bare: false, end }
     }
 
-    /// What ends the line, which is `usual` unless the patch says otherwise.
+    /// The line end: `usual`, unless the patch has another one.
     pub(super) fn ending(&self, usual: &'static str) -> &'static str {
         match (self.bare, self.end) {
             // The last line has carriage returns, but no line feed.
@@ -191,7 +191,8 @@ fn v4a(lines: &[&str]) -> Result<Vec<Change>, Error> {
                 Some(Change::Add { lines, .. }) => match line.strip_prefix('+') {
                     Some(text) => lines.push(Row::new(Mark::Added, text)),
                     None if line.trim_end() == END_OF_FILE => {}
-                    // Models leave out the `+` of empty lines. Those at the beginning and the end are not of the file.
+                    // Models leave out the `+` of empty lines. Empty lines at the beginning and the end do not belong to the
+                    // file.
                     None if is_blank && (lines.is_empty() || is_gap) => {}
                     None if is_blank => lines.push(Row::new(Mark::Added, "")),
                     None => return Err(bad(number, line, "is part of a new file, so it has to begin with `+`")),

@@ -151,8 +151,8 @@ impl Plan {
         self.loaded(path, true, |path| files::read(ROOT, path, 0, MAX_WHOLE))
     }
 
-    /// The same for a change that does not show that the model knows the file: the host goes on to ask the user. Only the change
-    /// of a text has to know the encoding.
+    /// Opens a file for a change that does not prove that the model has read it, so the host still asks the user. The encoding
+    /// matters only if the text is changed.
     fn peeked(&mut self, path: &str, is_text: bool) -> Result<&mut File, Error> {
         self.loaded(path, is_text, peek)
     }

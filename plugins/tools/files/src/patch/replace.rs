@@ -15,7 +15,7 @@ struct View<'t> {
     all: Vec<Line<'t>>,
     /// Without the carriage returns that belong to a line end.
     plain: Cow<'t, str>,
-    /// Where these were left out, in bytes of `plain`.
+    /// The places of the removed carriage returns, in bytes of `plain`.
     left_out: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl<'t> View<'t> {
             if let Some(returns) = line.end.strip_suffix('\n') {
                 left_out.extend(returns.bytes().map(|_| plain.len()));
             }
-            // A carriage return alone is as long as the line feed that stands for it.
+            // A lone carriage return is replaced by a line feed of the same length, so the places stay.
             plain.push_str(if line.end.is_empty() { "" } else { "\n" });
         }
         Self { file, all, plain: Cow::Owned(plain), left_out }

@@ -29,8 +29,8 @@ const NAMES: [&str; 14] = [
     "emoji 🦀 \u{7f}",
 ];
 
-/// What a file has before and after: changes, and files that appear and vanish. Those of one name differ from all others, so that
-/// git sees no renames but the ones that are meant.
+/// Contents of a file before and after: changes, and files that appear and vanish. The contents for one name differ from all
+/// others, so that git sees only the intended renames.
 fn contents(name: &str) -> Vec<Change> {
     let text = |text: &str| Some(text.replace('N', &name.replace(['\n', '\t'], "-")).into_bytes());
     vec![
