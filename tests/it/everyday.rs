@@ -107,7 +107,7 @@ fn a_change_is_made_tested_mended_and_committed_and_every_byte_is_known() {
     let output = home.hermes(&["-z", "Rename the rate, and commit."]).run().success();
     assert_eq!(output.stdout, "It is renamed.\n");
 
-    // Each request to the model extends the one before, and the last one is compared with a stored text.
+    // Each request to the model extends the one before, and the last one is valid.
     let turns = server.turns();
     assert_eq!(turns.len(), work().len() + 1);
     for pair in turns.windows(2) {
