@@ -241,7 +241,7 @@ async fn answers(session: &Session<'_>, tool: &Tool) -> Result<Option<String>, F
     let may_be_denied = session.requests_programs();
     let name = &tool.schema.name;
     let promised: Option<Value> = tool.output_schema.as_ref().and_then(|schema| serde_json::from_str(schema).ok());
-    // The empty results so far; none as soon as one result has content.
+    // The empty results so far; none as soon as a call fails or a result has content.
     let mut nothing = Some(Vec::new());
     let (mut refusal, mut worked) = (None, false);
     for arguments in arguments::ordinary(&parameters(tool)) {

@@ -62,7 +62,7 @@ impl SessionSource {
         let keep_trying = setup.retry_for(is_one_turn);
         let is_offline_unasked = route.is_offline() && route.source == Source::Nothing;
         let services = services()?;
-        // From here on, use the setup of the tenant, whose home has files of its own.
+        // `services.setup` is the tenant's, if there is one: its home has files of its own.
         let setup = &services.setup;
         let connect = setup.connect(&*services.store, (route, fallbacks), &request.model, keep_trying);
         let model = services.model(&request.model, keep_trying, connect).await?;

@@ -59,9 +59,9 @@ pub fn limit_below(message: &str, sent: u32) -> Option<u32> {
     (wide * 10 < sent * 9 && wide * 4 >= sent).then_some(number)
 }
 
-/// Whether the numbers of a refusal describe a size. One number must be near the size of the request or the window, or be a
-/// plausible window that is smaller than the request. Of two numbers, the larger must be plausible as the size of the request.
-/// Servers count other tokens than the estimate.
+/// Whether the numbers of a refusal describe a size. One number is enough if it is near the size of the request or the window, or
+/// if it may be a window that is smaller than the request. Two numbers are enough if the larger may be the size of the request.
+/// The ranges are wide, because a server's count differs from the estimate.
 pub(crate) fn names_size(message: &str, sent: u32, window: u32) -> bool {
     let plausible: Vec<u32> = numbers(message).into_iter().filter(|number| is_plausible(*number)).collect();
     if is_comparison(&plausible, sent) {

@@ -78,8 +78,8 @@ impl Server {
         Ok(())
     }
 
-    /// Makes sure that the session exists, with both peers. The server's settings about a peer's observation override those of
-    /// the plugin.
+    /// Makes sure that the session exists, with both peers. A peer that the session already has keeps its observation there, even
+    /// if the settings here differ.
     fn ensure_session(&mut self, session: &str, user: &str, ai: &str) -> Result<(), Error> {
         let key = |peer: &str| (session.to_owned(), peer.to_owned());
         if self.prepared.contains(&key(user)) && self.prepared.contains(&key(ai)) {
