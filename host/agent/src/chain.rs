@@ -102,17 +102,21 @@ mod tests {
     use super::*;
     use crate::serving::Attempts;
 
+    fn nowhere() -> Arc<dyn hermes_private_files::Documents> {
+        hermes_private_files::FileDocuments::below("/nonexistent".as_ref())
+    }
+
     const REST: Duration = Duration::from_secs(60);
 
     fn chain(names: &[&str]) -> ModelChain {
         let mut models: Vec<ServedModel> = names.iter().map(|name| served(name)).collect();
         let chosen = models.remove(0);
-        let cooldowns = hermes_models::Cooldowns::new("/nonexistent/rests.json".into());
+        let cooldowns = hermes_models::Cooldowns::new(nowhere());
         ModelChain::new(chosen, models, Arc::new(ModelCooldowns::new(REST, cooldowns)))
     }
 
     fn served(name: &str) -> ServedModel {
-        let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into())).unwrap();
+        let provider = connect(&Route::offline(), &Logins::new("/nonexistent/auth.json".into(), nowhere())).unwrap();
         let model = Model { provider: "p".to_owned(), name: name.to_owned(), context_length: 8_000 };
         let (address, window_source) = (String::new(), WindowSource::Offline);
         let cooldown = CooldownId::model(&Route { model: model.clone(), ..Route::offline() });

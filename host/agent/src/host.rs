@@ -9,6 +9,7 @@ use hermes_conversation::fence::Marks;
 use hermes_conversation::{Author, Model};
 use hermes_mcp::ServerDefinition;
 use hermes_models::{Effort, Logins, Prices, TtlChoice};
+use hermes_private_files::Documents;
 use hermes_prompt::PlatformHint;
 use hermes_session_store::SessionStore;
 
@@ -108,6 +109,8 @@ pub struct PromptSettings {
 pub struct Host {
     /// `$HERMES_HOME`.
     pub home: PathBuf,
+    /// The small documents that all processes with this home share: approvals and lists of servers.
+    pub documents: Arc<dyn Documents>,
     /// The store of sessions and messages.
     pub store: Arc<dyn SessionStore>,
     /// The plugins that the configuration selects.

@@ -106,7 +106,7 @@ impl McpServers {
         Self {
             servers,
             left_out,
-            kept: KeptListings::in_home(&host.home),
+            kept: KeptListings::new(Arc::clone(&host.documents)),
             gate: SharedGate::default(),
             models: SharedModels::default(),
         }

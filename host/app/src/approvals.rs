@@ -13,7 +13,7 @@ impl Home {
     ///
     /// When the list cannot be read.
     pub fn approvals(&self) -> Result<Vec<KeptApproval>, AppError> {
-        Ok(Kept::in_home(self.path()).all()?)
+        Ok(Kept::new(self.documents()).all()?)
     }
 
     /// Forgets those of a plugin, and returns how many there were.
@@ -22,6 +22,6 @@ impl Home {
     ///
     /// When the list cannot be read or written.
     pub fn forget_approvals(&self, plugin: &str) -> Result<usize, AppError> {
-        Ok(Kept::in_home(self.path()).forget(plugin)?)
+        Ok(Kept::new(self.documents()).forget(plugin)?)
     }
 }

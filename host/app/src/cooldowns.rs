@@ -19,7 +19,7 @@ impl Setup {
         let provider = &route.model.provider;
         let resting = keys.iter().zip(1..).filter_map(|(key, number)| {
             let cooldown = self.cooldown(&CooldownId::key(key, &address))?;
-            let text = format!("key {number} of {count} ({key}) for {provider} at {address} rests {cooldown}");
+            let text = format!("key {number} of {count} ({key}) for {provider} at {address} is on cooldown {cooldown}");
             Some(Notice::new(text, self.way_out("set the key again with `hermes config set`")))
         });
         // A single key is used also on cooldown.
@@ -34,7 +34,7 @@ impl Setup {
         }
         let cooldown = self.cooldown(&CooldownId::model(route))?;
         let (name, provider) = (&route.model.name, &route.model.provider);
-        let text = format!("`{name}` of {provider} rests {cooldown}");
+        let text = format!("`{name}` of {provider} is on cooldown {cooldown}");
         Some(Notice::new(text, self.way_out(&format!("run `hermes model use {name}`"))))
     }
 
@@ -45,7 +45,10 @@ impl Setup {
     }
 
     fn way_out(&self, what: &str) -> Fix {
-        Fix::words(format!("wait; or {what}, or remove {}, to use it now", self.logins.cooldowns().file().display()))
+        Fix::words(format!(
+            "wait; or {what}, or remove {}, to use it now",
+            self.logins.cooldowns().location().display()
+        ))
     }
 }
 
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_rest_is_told_with_its_end_and_its_cause() {
-        let cooldowns = Cooldowns::new("/nonexistent/rests.json".into());
+        let cooldowns = Cooldowns::new(hermes_private_files::FileDocuments::below("/nonexistent".as_ref()));
         let (id, now) = (CooldownId::model(&Route::offline()), Instant::now());
         let clock: Zoned = "2026-11-21T22:30:00[UTC]".parse().unwrap();
         for (seconds, told) in [

@@ -102,7 +102,7 @@ async fn examine_files(home: &Home, choice: &ModelChoice, compiler: Compiler) ->
         }
     };
     checks.extend(settings(&config));
-    let logins = Logins::new(home.auth());
+    let logins = Logins::new(home.auth(), home.shared_documents());
     let setup = Setup { home: home.clone(), environment, config, compiler, logins };
     checks.extend(models(&setup, choice).await);
     checks.extend(logins::examine(&setup));
@@ -194,7 +194,7 @@ fn rests(setup: &Setup, session: &Route, choice: &ModelChoice) -> Vec<Check> {
     // Several tasks can have the same keys.
     let mut told = HashSet::new();
     notices.retain(|notice| told.insert(notice.text.clone()));
-    notices.into_iter().map(|Notice { text, fix }| Check::warn("rest", text, fix)).collect()
+    notices.into_iter().map(|Notice { text, fix }| Check::warn("cooldown", text, fix)).collect()
 }
 
 /// Whether the session's model answers. Nothing is checked for a model that cannot be asked.

@@ -3,8 +3,9 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use hermes_private_files::{append_file, create_folder, rotate, write_whole};
+use hermes_private_files::{Documents, FileDocuments, append_file, create_folder, rotate, write_whole};
 use hermes_runtime::{CodeFolder, Compiler, Runtime};
 
 use crate::AppError;
@@ -63,6 +64,16 @@ impl Home {
     /// The path of the configuration, the plugins and the logins: the same, unless this is the home of a tenant.
     pub fn shared(&self) -> &Path {
         &self.shared
+    }
+
+    /// The small documents of its sessions: approvals, and the lists of tool servers.
+    pub fn documents(&self) -> Arc<dyn Documents> {
+        FileDocuments::below(&self.path)
+    }
+
+    /// Those of its owner: the cooldowns of keys and models.
+    pub(crate) fn shared_documents(&self) -> Arc<dyn Documents> {
+        FileDocuments::below(&self.shared)
     }
 
     /// `config.yaml`.

@@ -68,7 +68,7 @@ pub async fn try_server(setup: &Setup, definition: ServerDefinition, folder: Pat
     if listing.is_ok() {
         return Tried { listing, last_lines: Vec::new(), written: None };
     }
-    let written = KeptListings::in_home(setup.home.path()).write_words(&server, &said).unwrap_or_else(|error| {
+    let written = KeptListings::new(setup.home.documents()).write_words(&server, &said).unwrap_or_else(|error| {
         tracing::warn!(server, %error, "what it wrote cannot be kept");
         None
     });
@@ -88,14 +88,14 @@ pub async fn server_login(server: &str, address: &WebAddress, known: &KnownClien
 
 /// Keeps a list that was just verified, for sessions that cannot wait for the server.
 pub fn keep_listing(setup: &Setup, definition: &ServerDefinition, listing: &Listing) {
-    if let Err(error) = KeptListings::in_home(setup.home.path()).write(definition, listing) {
+    if let Err(error) = KeptListings::new(setup.home.documents()).write(definition, listing) {
         tracing::warn!(server = definition.name, %error, "its list of tools cannot be kept");
     }
 }
 
 /// The kept list of a server, if it is about this definition of it.
 pub fn kept_listing(setup: &Setup, definition: &ServerDefinition) -> Option<Listing> {
-    KeptListings::in_home(setup.home.path()).read(definition)
+    KeptListings::new(setup.home.documents()).read(definition)
 }
 
 /// Removes the kept list of a server.
@@ -104,7 +104,7 @@ pub fn kept_listing(setup: &Setup, definition: &ServerDefinition) -> Option<List
 ///
 /// When its file cannot be removed.
 pub fn forget_listing(setup: &Setup, name: &str) -> io::Result<()> {
-    KeptListings::in_home(setup.home.path()).forget(name)
+    KeptListings::new(setup.home.documents()).forget(name)
 }
 
 /// Answers another agent over standard input and output, until it closes the input.

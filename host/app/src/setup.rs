@@ -82,7 +82,7 @@ impl Setup {
     pub fn read(home: Home, compiler: Compiler) -> Result<Self, AppError> {
         let environment = Environment::read(&home.dotenv());
         let config = config(&home, &environment)?;
-        let logins = Logins::new(home.auth());
+        let logins = Logins::new(home.auth(), home.shared_documents());
         Ok(Self { home, environment, config, compiler, logins })
     }
 
@@ -677,7 +677,7 @@ mod tests {
             environment: Environment::default(),
             config: Config::parse(yaml, Path::new("/h/config.yaml"), &|_| None).unwrap(),
             compiler: Compiler::InProcess,
-            logins: Logins::new("/h/auth.json".into()),
+            logins: Logins::new("/h/auth.json".into(), Home::at(Path::new("/h")).shared_documents()),
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn run(command: &ConfigCommand, console: Console) -> Result<ExitCode,
             edit.assign(key, &value, &|name| setup.environment.var(name))?;
             check(&setup, &edit, key)?;
             save(&setup, edit, key, console)?;
-            end_rest(&setup, &value, console);
+            end_cooldown(&setup, &value, console);
             Ok(ExitCode::SUCCESS)
         }
         ConfigCommand::Unset { key } => {
@@ -145,7 +145,7 @@ fn keep(name: &str, value: &str, console: Console) -> Result<ExitCode, Failure> 
     setup.own()?;
     keep_variables(&home.dotenv(), &[(name.to_owned(), value.to_owned())])?;
     console.note(&format!("{name} stored in {}, which only you can read", home.dotenv().display()));
-    end_rest(&setup, value, console);
+    end_cooldown(&setup, value, console);
     warn_of_environment(name, console);
     Ok(ExitCode::SUCCESS)
 }
@@ -168,10 +168,10 @@ fn forget(name: &str, console: Console) -> Result<ExitCode, Failure> {
     Err(Failure::new(Kind::General, "nothing was changed", why, fix))
 }
 
-/// Lets a key be used at once that rests after the provider refused it: its account may have credit again.
-fn end_rest(setup: &Setup, value: &str, console: Console) {
+/// Ends the cooldown of a key that the provider refused: its account may have credit again.
+fn end_cooldown(setup: &Setup, value: &str, console: Console) {
     if setup.end_cooldown_of_key(value) {
-        console.note("this key rested after its provider refused it; it is used again");
+        console.note("the cooldown of this key has ended; it is used again");
     }
 }
 

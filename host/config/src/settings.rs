@@ -97,7 +97,7 @@ pub struct ModelSection {
     pub base_url: Option<String>,
     /// The key for that address, preferably as a variable such as `${NAME}`.
     pub api_key: Option<String>,
-    /// Further keys for that address. A key that the provider refuses or limits rests, and the next one is used.
+    /// Further keys for that address. A key that the provider refuses or limits is on cooldown, and the next one is used.
     pub api_keys: Vec<String>,
     /// Instead of a key: the name of a login that `hermes login` made. Hermes refreshes its token when it expires.
     pub auth: Option<String>,

@@ -123,7 +123,7 @@ impl Fixture {
     }
 
     fn kept(&self) -> KeptListings {
-        KeptListings::in_home(self.home.path())
+        KeptListings::new(hermes_private_files::FileDocuments::below(self.home.path()))
     }
 
     /// The kept list is as old as one that has to be asked for again.

@@ -1,23 +1,22 @@
 //! How long keys and models are left alone after they failed, for all processes of a home.
 //!
-//! The file holds no key, only a digest of one. It is a hint: without it, or if it is damaged, a key or a model is asked again
+//! The document holds no key, only a digest of one. It is a hint: without it, or if it is damaged, a key or a model is asked again
 //! and refused again. A clock that is set back ends a cooldown instead of making it longer.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use hermes_private_files::{lock_within, open_file, read_regular, write_atomically};
+use hermes_private_files::{Document, Documents, Version};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::{Credential, Route, Secret, failure::one_line};
 
-/// The most bytes of the file.
+/// The most bytes of the document.
 const LARGEST: u64 = 256 << 10;
 /// The most cooldowns that are kept; those that ended first go first.
 const MOST: usize = 256;
@@ -27,7 +26,7 @@ const LONGEST_CAUSE: usize = 300;
 const LEAST_KEPT: Duration = Duration::from_secs(5);
 /// How long failures in a row are remembered after a cooldown, in milliseconds.
 const REMEMBERED: u64 = 24 * 3600 * 1000;
-/// How long to wait for another process that writes the file.
+/// How long to wait for another process that changes it.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Bytes of the digest of a key: enough to tell keys apart.
 const DIGEST: usize = 9;
@@ -73,7 +72,7 @@ pub struct Cooldown {
     until: Instant,
     failures: u32,
     cause: String,
-    /// As the file has it; none for a cooldown that only this process knows.
+    /// As the document has it; none for a cooldown that only this process knows.
     kept: Option<Entry>,
 }
 
@@ -99,7 +98,7 @@ impl Cooldown {
     }
 }
 
-/// A cooldown in the file. Times are Unix times in milliseconds.
+/// A cooldown in the document. Times are Unix times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     began: u64,
@@ -131,19 +130,20 @@ impl Entry {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Document {
-    // Files of earlier builds have this name.
+struct Content {
+    // Homes of earlier builds have this name.
     #[serde(rename = "rests")]
     cooldowns: BTreeMap<CooldownId, Entry>,
 }
 
-/// The keys and models on cooldown. Clones share them, and processes with the same file do.
+/// The keys and models on cooldown. Clones share them, and processes with the same documents do.
 #[derive(Debug, Clone)]
 pub struct Cooldowns(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    file: PathBuf,
+    documents: Arc<dyn Documents>,
+    document: Document,
     patience: Duration,
     state: Mutex<State>,
 }
@@ -151,38 +151,25 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     cooldowns: HashMap<CooldownId, Cooldown>,
-    /// The file when it was last read or written.
-    seen: Option<Seen>,
-}
-
-/// Tells one version of the file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    changed: Option<SystemTime>,
-    length: u64,
-}
-
-impl Seen {
-    fn of(file: &Path) -> Option<Self> {
-        let found = fs::metadata(file).ok()?;
-        Some(Self { changed: found.modified().ok(), length: found.len() })
-    }
+    /// The document when it was last read or written.
+    seen: Option<Version>,
 }
 
 impl Cooldowns {
-    /// The cooldowns in a file, which is read when the first one is asked for, and again when it has changed.
-    pub fn new(file: PathBuf) -> Self {
-        Self::waiting(file, PATIENCE)
+    /// The cooldowns of a home. They are read when the first one is asked for, and again when another process changed them.
+    pub fn new(documents: Arc<dyn Documents>) -> Self {
+        Self::waiting(documents, PATIENCE)
     }
 
-    /// The same, with another time to wait for processes that write the file.
-    fn waiting(file: PathBuf, patience: Duration) -> Self {
-        Self(Arc::new(Inner { file, patience, state: Mutex::default() }))
+    /// The same, with another time to wait for processes that change them.
+    fn waiting(documents: Arc<dyn Documents>, patience: Duration) -> Self {
+        let document = Document { name: "rests.json".to_owned(), most: LARGEST, lasting: false };
+        Self(Arc::new(Inner { documents, document, patience, state: Mutex::default() }))
     }
 
-    /// The file.
-    pub fn file(&self) -> &Path {
-        &self.0.file
+    /// Where a person finds them.
+    pub fn location(&self) -> PathBuf {
+        self.0.documents.location(&self.0.document)
     }
 
     /// The last cooldown of a key or model, which may be over.
@@ -248,64 +235,68 @@ impl Cooldowns {
     /// The cooldowns, with what other processes have written meanwhile.
     fn current(&self, now: Instant) -> MutexGuard<'_, State> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = Seen::of(&self.0.file);
+        let seen = self.0.documents.version(&self.0.document);
         if seen != state.seen {
             state.seen = seen;
-            let document = if seen.is_some() { self.read() } else { Some(Document::default()) };
-            if let Some(document) = document {
-                take_over(&mut state.cooldowns, &document, now);
+            if let Some(content) = self.parse(self.0.documents.read(&self.0.document)) {
+                take_over(&mut state.cooldowns, &content, now);
             }
         }
         state
     }
 
-    /// The file; none if it cannot be used.
-    fn read(&self) -> Option<Document> {
-        let text = match read_regular(&self.0.file, LARGEST) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Some(Document::default()),
+    /// The document; none if it cannot be used.
+    fn parse(&self, read: io::Result<Option<Vec<u8>>>) -> Option<Content> {
+        let text = match read {
+            Ok(Some(text)) => text,
+            Ok(None) => return Some(Content::default()),
             Err(error) => {
-                tracing::warn!(path = %self.0.file.display(), %error, "the rests of keys and models cannot be read");
+                tracing::warn!(path = %self.location().display(), %error, "the cooldowns of keys and models cannot be read");
                 return None;
             }
         };
         let read = serde_json::from_slice(&text);
         read.inspect_err(|error| {
-            let path = self.0.file.display();
-            tracing::warn!(%path, %error, "the rests of keys and models are damaged, so none of them counts");
+            let path = self.location();
+            tracing::warn!(path = %path.display(), %error, "the cooldowns of keys and models are damaged, so none of them counts");
         })
         .ok()
     }
 
-    /// Changes the file, one process at a time. Returns whether the change is in it. Without it, other processes ask a key or
-    /// model once more, which is worth no error.
-    fn change(&self, state: &mut State, now: Instant, change: impl FnOnce(&mut BTreeMap<CooldownId, Entry>)) -> bool {
-        let file = &self.0.file;
-        let changed = open_file(&file.with_extension("json.lock")).and_then(|lock| {
-            if !lock_within(&lock, self.0.patience)? {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            let mut document = self.read().unwrap_or_default();
-            change(&mut document.cooldowns);
-            prune(&mut document.cooldowns, wall());
-            write_atomically(file, &serde_json::to_vec_pretty(&document)?)?;
-            state.seen = Seen::of(file);
-            take_over(&mut state.cooldowns, &document, now);
-            Ok(())
+    /// Changes the document. Returns whether the change is in it. Without it, other processes ask a key or model once more, which
+    /// is worth no error.
+    fn change(
+        &self,
+        state: &mut State,
+        now: Instant,
+        mut change: impl FnMut(&mut BTreeMap<CooldownId, Entry>),
+    ) -> bool {
+        let Inner { documents, document, patience, .. } = &*self.0;
+        let mut written = Content::default();
+        let changed = documents.change(document, *patience, &mut |read| {
+            written = self.parse(read).unwrap_or_default();
+            change(&mut written.cooldowns);
+            prune(&mut written.cooldowns, wall());
+            serde_json::to_vec_pretty(&written).ok()
+        });
+        let changed = changed.map(|version| {
+            state.seen = version;
+            take_over(&mut state.cooldowns, &written, now);
         });
         changed
             .inspect_err(|error| {
-                tracing::warn!(path = %file.display(), %error, "other processes do not know which keys and models rest");
+                let path = self.location();
+                tracing::warn!(path = %path.display(), %error, "other processes do not know which keys and models are on cooldown");
             })
             .is_ok()
     }
 }
 
-/// Adopts what the file says. Cooldowns that this process has from the file keep their moments, whatever the clock says now.
-fn take_over(cooldowns: &mut HashMap<CooldownId, Cooldown>, document: &Document, now: Instant) {
-    cooldowns.retain(|id, cooldown| cooldown.kept.is_none() || cooldown.kept.as_ref() == document.cooldowns.get(id));
+/// Adopts what the document says. Cooldowns that this process has from it keep their moments, whatever the clock says now.
+fn take_over(cooldowns: &mut HashMap<CooldownId, Cooldown>, content: &Content, now: Instant) {
+    cooldowns.retain(|id, cooldown| cooldown.kept.is_none() || cooldown.kept.as_ref() == content.cooldowns.get(id));
     let wall = wall();
-    for (id, entry) in &document.cooldowns {
+    for (id, entry) in &content.cooldowns {
         let known = cooldowns.get(id).is_some_and(|cooldown| cooldown.kept.as_ref() == Some(entry));
         if !known && let Some(cooldown) = entry.cooldown(wall, now) {
             cooldowns.insert(id.clone(), cooldown);
@@ -329,7 +320,16 @@ fn wall() -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
+
+    use hermes_private_files::{FileDocuments, lock_within, open_file};
+
     use super::*;
+
+    /// As another process with the same home has them.
+    fn reopened(file: &std::path::Path) -> Cooldowns {
+        Cooldowns::new(FileDocuments::below(file.parent().unwrap()))
+    }
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -356,11 +356,11 @@ mod tests {
     #[test]
     fn a_rest_is_known_to_processes_that_start_later_and_to_those_that_run() {
         let (_home, file) = home();
-        let (first, running) = (Cooldowns::new(file.clone()), Cooldowns::new(file.clone()));
+        let (first, running) = (reopened(&file), reopened(&file));
         let now = Instant::now();
         assert_eq!(running.of(&id(), now), None);
         first.begin(&id(), HOUR, 2, "refused\nagain", now);
-        for other in [running, Cooldowns::new(file.clone())] {
+        for other in [running, reopened(&file)] {
             let cooldown = other.of(&id(), Instant::now()).unwrap();
             // The file counts in whole milliseconds of another clock.
             let (least, most) = (HOUR - Duration::from_secs(60), HOUR + Duration::from_secs(1));
@@ -369,13 +369,13 @@ mod tests {
             assert!(other.left(&CooldownId::key(&secret("another"), "http://h/v1"), now).is_zero());
         }
         first.end(&id());
-        assert_eq!(Cooldowns::new(file).of(&id(), now), None);
+        assert_eq!(reopened(&file).of(&id(), now), None);
     }
 
     #[test]
     fn the_file_is_private_and_holds_no_key() {
         let (_home, file) = home();
-        Cooldowns::new(file.clone()).begin(&id(), HOUR, 1, "no", Instant::now());
+        reopened(&file).begin(&id(), HOUR, 1, "no", Instant::now());
         let text = fs::read_to_string(&file).unwrap();
         assert!(!text.contains("0123456789") && text.contains("http://h/v1"), "{text}");
         #[cfg(unix)]
@@ -405,7 +405,7 @@ mod tests {
     #[test]
     fn a_rest_that_runs_keeps_its_moment_when_the_file_changes() {
         let (_home, file) = home();
-        let (cooldowns, other) = (Cooldowns::new(file.clone()), Cooldowns::new(file));
+        let (cooldowns, other) = (reopened(&file), reopened(&file));
         let now = Instant::now();
         cooldowns.begin(&id(), HOUR, 1, "no", now);
         let before = cooldowns.of(&id(), now).unwrap();
@@ -419,16 +419,16 @@ mod tests {
         for damaged in ["", "{", "[]", r#"{"rests": {"key": 5}}"#, "\u{0}\u{0}"] {
             let (_home, file) = home();
             fs::write(&file, damaged).unwrap();
-            let cooldowns = Cooldowns::new(file.clone());
+            let cooldowns = reopened(&file);
             assert_eq!(cooldowns.of(&id(), Instant::now()), None);
             cooldowns.begin(&id(), HOUR, 1, "no", Instant::now());
-            assert!(Cooldowns::new(file).of(&id(), Instant::now()).is_some(), "{damaged:?}");
+            assert!(reopened(&file).of(&id(), Instant::now()).is_some(), "{damaged:?}");
         }
     }
 
     #[test]
     fn a_file_that_cannot_be_written_leaves_the_rest_to_this_process() {
-        let cooldowns = Cooldowns::new("/nonexistent/rests.json".into());
+        let cooldowns = reopened("/nonexistent/rests.json".as_ref());
         let now = Instant::now();
         cooldowns.begin(&id(), HOUR, 1, "no", now);
         assert_eq!(cooldowns.left(&id(), now), HOUR);
@@ -441,19 +441,19 @@ mod tests {
         let (_home, file) = home();
         let lock = open_file(&file.with_extension("json.lock")).unwrap();
         assert!(lock_within(&lock, Duration::ZERO).unwrap());
-        let cooldowns = Cooldowns::new(file.clone());
+        let cooldowns = reopened(&file);
         let now = Instant::now();
         cooldowns.begin(&id(), HOUR, 1, "no", now);
         assert_eq!((cooldowns.left(&id(), now), file.exists()), (HOUR, false));
         lock.unlock().unwrap();
         cooldowns.begin(&model("m"), HOUR, 1, "no", now);
-        assert!(Cooldowns::new(file).of(&model("m"), now).is_some());
+        assert!(reopened(&file).of(&model("m"), now).is_some());
     }
 
     #[test]
     fn a_short_rest_is_not_written() {
         let (_home, file) = home();
-        let cooldowns = Cooldowns::new(file.clone());
+        let cooldowns = reopened(&file);
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         cooldowns.begin(&id(), second, 1, "no", now);
         assert_eq!((cooldowns.left(&id(), now), file.exists()), (second, false));
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn another_key_or_the_same_key_set_again_or_no_file_ends_a_rest() {
         let (_home, file) = home();
-        let cooldowns = Cooldowns::new(file.clone());
+        let cooldowns = reopened(&file);
         let now = Instant::now();
         cooldowns.begin(&id(), HOUR, 1, "no", now);
         assert!(!cooldowns.end_of_key(&secret("another")));
@@ -490,13 +490,14 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..8 {
                         // As a process of its own: nothing is shared but the file. None gives up, however busy the machine is.
-                        let cooldowns = Cooldowns::waiting(file.clone(), Duration::from_secs(60));
+                        let cooldowns =
+                            Cooldowns::waiting(FileDocuments::below(file.parent().unwrap()), Duration::from_secs(60));
                         cooldowns.begin(&name(writer * 8 + number), HOUR, 1, "no", Instant::now());
                     }
                 });
             }
         });
-        let cooldowns = Cooldowns::new(file);
+        let cooldowns = reopened(&file);
         let kept = (0..64).filter(|number| !cooldowns.left(&name(*number), Instant::now()).is_zero()).count();
         assert_eq!(kept, 64);
     }

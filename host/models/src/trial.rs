@@ -80,7 +80,10 @@ mod tests {
         route.base_url = Some(format!("http://{}/v1", silent.local_addr().unwrap()).parse().unwrap());
         route.model.provider = "custom".to_owned();
         assert!(!route.is_offline());
-        let logins = Logins::new("/nonexistent/auth.json".into());
+        let logins = Logins::new(
+            "/nonexistent/auth.json".into(),
+            hermes_private_files::FileDocuments::below("/nonexistent".as_ref()),
+        );
         let error = try_within(Duration::from_secs(1), &route, &logins).await.unwrap_err();
         assert!(error.to_string().ends_with("gave no whole answer within 1 s"), "{error}");
         let said = error.diagnose().to_string();

@@ -1,8 +1,9 @@
 //! Files and folders that only their owner may read: how Hermes creates, replaces, reads and locks them.
 //!
 //! A file or folder that exists keeps its permissions; a new one is closed to other users. What is written goes where the path
-//! points, by the rule of [`Place`]: only a plain file is replaced. Files of a home or a workspace are read with [`read_regular`] and [`read_text`], which have a limit and never wait: another program may have put a
-//! pipe, a device or an endless file in their place.
+//! points, by the rule of [`Place`]: only a plain file is replaced. Files of a home or a workspace are read with [`read_regular`]
+//! and [`read_text`], which have a limit and never wait: another program may have put a pipe, a device or an endless file in
+//! their place. [`Documents`] is the port to small texts that all processes of a home share.
 //!
 //! ```
 //! let home = tempfile::tempdir()?;
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod documents;
 mod place;
 mod secrets;
 mod temporary;
@@ -24,6 +26,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+pub use documents::{Document, Documents, Editing, FileDocuments, Version};
 pub use place::{Patience, Place, Readers, target, write_output};
 pub use secrets::{holds_secrets, is_secret};
 pub use temporary::TemporaryFolder;

@@ -227,7 +227,7 @@ fn the_keys_of_a_provider_take_turns_before_a_fallback_answers() {
     home.set("model.api_key", json!("${HOUSE_KEYS}"));
     let output = chat(&home, &["one", "two"]);
     assert_eq!(output.stdout.matches("First.").count(), 2, "{output}");
-    let output = output.says(&["balance is empty", "; key 1 of 2 rests for 60 min, and key 2 is used"]);
+    let output = output.says(&["balance is empty", "; key 1 of 2 is on cooldown for 60 min, and key 2 is used"]);
     let used: Vec<String> =
         server.turns().iter().map(|request| request.header("authorization").unwrap_or_default().to_owned()).collect();
     assert_eq!(used, [KEYS[0], KEYS[1], KEYS[1]].map(|key| format!("Bearer {key}")));
@@ -268,14 +268,18 @@ fn a_key_rests_in_later_processes_too_until_it_is_set_again() {
     let file = home.read("rests.json");
     assert!(file.contains("balance is empty") && !file.contains("0123456789"), "{file}");
     let shown = doctor(&home);
-    for part in
-        ["key 1 of 2 (sk-emp...cdef) for custom", "rests until", "60 min more", "balance is empty", "rests.json"]
-    {
+    for part in [
+        "key 1 of 2 (sk-emp...cdef) for custom",
+        "is on cooldown until",
+        "60 min more",
+        "balance is empty",
+        "rests.json",
+    ] {
         assert!(shown.contains(part), "`{part}` is not shown\n{shown}");
     }
     let set = home.hermes(&["config", "set", "HOUSE_KEYS", "-"]).stdin(KEYS).run().success();
     set.says(&["it is used again"]);
-    assert!(!doctor(&home).contains("rests until"));
+    assert!(!doctor(&home).contains("is on cooldown until"));
     home.hermes(&["-z", "hello"]).run().success();
     assert_eq!(used(), [true, false, false, true]);
 }
@@ -291,9 +295,9 @@ fn a_model_rests_in_later_processes_too_until_it_is_chosen_again() {
     let output = ask();
     assert_eq!((output.stdout.as_str(), first.turns().len()), ("Second.\n", 1));
     output.says(&["`scripted-model` of custom failed and is asked again in 5 min", "balance is empty"]);
-    assert!(doctor(&home).contains("`scripted-model` of custom rests until"));
+    assert!(doctor(&home).contains("`scripted-model` of custom is on cooldown until"));
     home.hermes(&["model", "use", "scripted-model"]).run().success();
-    assert!(!doctor(&home).contains("rests until"));
+    assert!(!doctor(&home).contains("is on cooldown until"));
     assert_eq!(ask().stdout, "First.\n");
     assert_eq!(first.turns().len(), 2);
 }

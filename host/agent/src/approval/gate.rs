@@ -1,7 +1,6 @@
 //! The gate: it consults the rules first, then earlier answers, then the user.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -12,6 +11,7 @@ use hermes_conversation::ToolCall;
 use hermes_diagnostic::{Diagnose as _, Notice};
 use hermes_plugin_host::services::{Approval, Refusal};
 use hermes_plugin_host::{Effect, Fault, FaultKind, Identity};
+use hermes_private_files::Documents;
 use hermes_protocol::{
     Decision, FileChange, Mode, Objection, ProgramRun, Question, SAMPLING, SERVER_VERSION, SamplingRequest, Subject,
 };
@@ -141,14 +141,14 @@ fn by_name(identities: impl IntoIterator<Item = Identity>) -> HashMap<String, Id
 impl Gate {
     pub(crate) fn new(
         approvals: &Approvals,
-        home: &Path,
+        documents: Arc<dyn Documents>,
         identities: impl IntoIterator<Item = Identity>,
         notices: NoticeSender,
         (questions, for_session, seen, changes, mode): (Questions, SessionRights, Arc<Seen>, Changes, SessionMode),
     ) -> Self {
         Self {
             rules: approvals.rules.clone(),
-            kept: Kept::in_home(home),
+            kept: Kept::new(documents),
             for_session,
             identities: Mutex::new(by_name(identities)),
             covered: Mutex::default(),

@@ -1,19 +1,20 @@
 //! `approvals.json`: the user's permanent approvals, shared by all processes of a home folder.
 
-use std::fs::File;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hermes_plugin_host::Identity;
+use hermes_private_files::{Document, Documents};
+use serde::{Deserialize, Serialize};
 
 use super::right::{COMMAND, Right};
 
-/// The file of permanent approvals; it may be missing.
+/// The list of permanent approvals; it may be missing.
 #[derive(Debug, Clone)]
 pub struct Kept {
-    file: PathBuf,
+    documents: Arc<dyn Documents>,
+    document: Document,
 }
 
 /// A permanent approval.
@@ -34,7 +35,7 @@ pub struct KeptApproval {
     pub at: String,
 }
 
-/// Why the file cannot be used.
+/// Why the list cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
     /// The file cannot be read.
@@ -69,25 +70,34 @@ struct Content {
     approvals: Vec<KeptApproval>,
 }
 
-/// The most bytes of the file.
+/// The most bytes of the list.
 const LARGEST: u64 = 16 << 20;
-/// The version of the file format.
+/// The version of its format.
 const VERSION: u32 = 1;
+/// How long to wait for other processes that change it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Kept {
-    /// The file of a home folder.
-    pub fn in_home(home: &Path) -> Self {
-        Self { file: home.join("approvals.json") }
+    /// The approvals of a home.
+    pub fn new(documents: Arc<dyn Documents>) -> Self {
+        let document = Document { name: "approvals.json".to_owned(), most: LARGEST, lasting: true };
+        Self { documents, document }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.documents.location(&self.document)
     }
 
     /// All approvals, oldest first.
     pub fn all(&self) -> Result<Vec<KeptApproval>, KeptError> {
-        let bytes = match hermes_private_files::read_regular(&self.file, LARGEST) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(KeptError::Read { path: self.file.clone(), source }),
+        self.parse(self.documents.read(&self.document))
+    }
+
+    fn parse(&self, read: std::io::Result<Option<Vec<u8>>>) -> Result<Vec<KeptApproval>, KeptError> {
+        let Some(bytes) = read.map_err(|source| KeptError::Read { path: self.path(), source })? else {
+            return Ok(Vec::new());
         };
-        let damaged = |why: String| KeptError::Damaged { path: self.file.clone(), why };
+        let damaged = |why: String| KeptError::Damaged { path: self.path(), why };
         let content: Content =
             serde_json::from_slice(&bytes).map_err(|error| damaged(hermes_diagnostic::json_fault(&error)))?;
         match content.version {
@@ -142,22 +152,28 @@ impl Kept {
         Ok(forgotten)
     }
 
-    /// Reads, changes and replaces the file under a lock.
-    fn change(&self, change: impl FnOnce(&mut Vec<KeptApproval>)) -> Result<(), KeptError> {
-        let failed = |source| KeptError::Write { path: self.file.clone(), source };
-        let _lock = self.lock().map_err(failed)?;
-        let mut approvals = self.all()?;
-        change(&mut approvals);
-        let text =
-            serde_json::to_string_pretty(&Content { version: VERSION, approvals }).map_err(|e| failed(e.into()))?;
-        hermes_private_files::write_whole(&self.file, (text + "\n").as_bytes()).map_err(failed)
-    }
-
-    /// Locks a separate file, because the file itself is replaced.
-    fn lock(&self) -> std::io::Result<File> {
-        let lock = hermes_private_files::append_file(&self.file.with_extension("json.lock"))?;
-        lock.lock()?;
-        Ok(lock)
+    /// Changes the list. One that cannot be read stays as it is.
+    fn change(&self, mut change: impl FnMut(&mut Vec<KeptApproval>)) -> Result<(), KeptError> {
+        let failed = |source| KeptError::Write { path: self.path(), source };
+        let mut changed = Ok(());
+        self.documents
+            .change(&self.document, PATIENCE, &mut |read| {
+                let change = || {
+                    let mut approvals = self.parse(read)?;
+                    change(&mut approvals);
+                    let content = Content { version: VERSION, approvals };
+                    serde_json::to_string_pretty(&content).map_err(|error| failed(error.into()))
+                };
+                match change() {
+                    Ok(text) => Some((text + "\n").into_bytes()),
+                    Err(error) => {
+                        changed = Err(error);
+                        None
+                    }
+                }
+            })
+            .map_err(failed)?;
+        changed
     }
 }
 
@@ -176,17 +192,23 @@ impl KeptApproval {
 mod tests {
     use std::fs;
 
+    use hermes_private_files::FileDocuments;
+
     use super::super::tests::right;
     use super::*;
+
+    fn kept_in(home: &tempfile::TempDir) -> Kept {
+        Kept::new(FileDocuments::below(home.path()))
+    }
 
     #[test]
     fn an_approval_is_valid_for_one_digest_and_one_program_file() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::in_home(home.path());
+        let kept = kept_in(&home);
         let git = Right { of: "/usr/bin/git".to_owned(), ..right("runner", "process:git") };
         assert!(!kept.has(&git).unwrap());
         kept.add(std::slice::from_ref(&git)).unwrap();
-        assert!(Kept::in_home(home.path()).has(&git).unwrap());
+        assert!(kept_in(&home).has(&git).unwrap());
         let mut updated = git.clone();
         updated.plugin.digest = "other".to_owned();
         let moved = Right { of: "/tmp/git".to_owned(), ..git.clone() };
@@ -201,7 +223,7 @@ mod tests {
     #[test]
     fn forgetting_a_plugin_leaves_the_approvals_of_others() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::in_home(home.path());
+        let kept = kept_in(&home);
         assert_eq!(kept.forget("runner").unwrap(), 0);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0, "nothing to forget, and something was written");
         kept.add(&[right("runner", "a"), right("runner", "b"), right("other", "a")]).unwrap();
@@ -212,7 +234,7 @@ mod tests {
     #[test]
     fn a_damaged_file_approves_nothing_and_stays_unchanged() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::in_home(home.path());
+        let kept = kept_in(&home);
         for text in ["", "{", "[]", r#"{"version":2,"approvals":[]}"#, r#"{"version":1,"approvals":[{"plugin":"x"}]}"#]
         {
             fs::write(home.path().join("approvals.json"), text).unwrap();
@@ -225,7 +247,7 @@ mod tests {
     #[test]
     fn a_plugin_without_a_digest_gets_no_permanent_approval() {
         let home = tempfile::tempdir().unwrap();
-        let kept = Kept::in_home(home.path());
+        let kept = kept_in(&home);
         let mut nameless = right("runner", "a");
         nameless.plugin.digest.clear();
         kept.add(std::slice::from_ref(&nameless)).unwrap();
@@ -237,10 +259,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for number in 0..16 {
-                let kept = Kept::in_home(home.path());
+                let kept = kept_in(&home);
                 scope.spawn(move || kept.add(&[right("runner", &format!("tool{number}"))]).unwrap());
             }
         });
-        assert_eq!(Kept::in_home(home.path()).all().unwrap().len(), 16);
+        assert_eq!(kept_in(&home).all().unwrap().len(), 16);
     }
 }

@@ -11,6 +11,7 @@ use hermes_capabilities::process::{Confinement, Places, Run, SandboxMode};
 use hermes_conversation::ToolCall;
 use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{Effect, Identity};
+use hermes_private_files::FileDocuments;
 use hermes_protocol::{
     CommandError, Decision, EventKind, Mode, Objection, Query, Question, QuestionEnd, SamplingRequest, Subject,
 };
@@ -76,7 +77,7 @@ impl Fixture {
         let identities = ["runner", "guard"].map(identity);
         let mode = SessionMode::new(&approvals, SandboxMode::Off);
         let answered = (questions.clone(), SessionRights::default(), Arc::default(), Changes::default(), mode.clone());
-        let gate = Gate::new(&approvals, home.path(), identities, notices, answered);
+        let gate = Gate::new(&approvals, FileDocuments::below(home.path()), identities, notices, answered);
         let answers = answers.iter().copied().collect();
         let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);
         Self { home, gate, questions, events, answers, asked, notes, most_open, mode }

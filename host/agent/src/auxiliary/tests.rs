@@ -119,8 +119,10 @@ fn fixture_with(task: &str, others: Vec<Vec<Act>>, session: Vec<Act>, missing: O
     let front = feed.subscribe(None);
     let notices = NoticeSender::new(Path::new("."), "s", feed);
     let chosen = served(provider(session), model("big", 100_000));
-    let cooldowns =
-        ModelCooldowns::new(Duration::ZERO, hermes_models::Cooldowns::new("/nonexistent/rests.json".into()));
+    let cooldowns = ModelCooldowns::new(
+        Duration::ZERO,
+        hermes_models::Cooldowns::new(hermes_private_files::FileDocuments::below("/nonexistent".as_ref())),
+    );
     let chain = Arc::new(ModelChain::new(chosen, Vec::new(), Arc::new(cooldowns)));
     let auxiliary = Auxiliary::new(chain, models, notices);
     Fixture { auxiliary, front, attempts }

@@ -77,8 +77,13 @@ impl RunningPlugins {
         let changes = front.checkpoints.open(&host.home, host.settings.checkpoints, session, &notices);
         let seen = Arc::clone(&front.seen);
         let answers = (front.questions.clone(), front.rights.clone(), seen, changes, front.mode.clone());
-        let gate =
-            Arc::new(Gate::new(&host.approvals, &host.home, host.plugins.identities(), notices.clone(), answers));
+        let gate = Arc::new(Gate::new(
+            &host.approvals,
+            Arc::clone(&host.documents),
+            host.plugins.identities(),
+            notices.clone(),
+            answers,
+        ));
         let mut plugins =
             host.plugins.start(&surroundings(host, session, fresh, Arc::clone(&history), &notices, &gate))?;
         let is_delegate = is_delegate(session);

@@ -505,6 +505,7 @@ impl HostSource for Process {
         let model = Model { provider: "scripted".to_owned(), name, context_length: 64_000 };
         Ok(Host {
             home: self.home.path().to_owned(),
+            documents: hermes_private_files::FileDocuments::below(self.home.path()),
             store: Arc::new(SqliteSessions::new(self.store.clone())),
             plugins: Box::new(ScriptedPlugins {
                 engine: engine.clone(),
@@ -526,7 +527,7 @@ impl HostSource for Process {
                 Vec::new(),
                 Arc::new(ModelCooldowns::new(
                     Duration::ZERO,
-                    hermes_models::Cooldowns::new("/nonexistent/rests.json".into()),
+                    hermes_models::Cooldowns::new(hermes_private_files::FileDocuments::below("/nonexistent".as_ref())),
                 )),
             )),
             model,
@@ -556,7 +557,10 @@ impl HostSource for Process {
                 checkpoints: CheckpointSettings::off(),
                 mcp: Vec::new(),
                 shell_hooks: Vec::new(),
-                logins: Logins::new("/nonexistent/auth.json".into()),
+                logins: Logins::new(
+                    "/nonexistent/auth.json".into(),
+                    hermes_private_files::FileDocuments::below("/nonexistent".as_ref()),
+                ),
             },
             approvals: Approvals { can_ask: true, ..Approvals::default() },
         })

@@ -169,6 +169,7 @@ impl SessionSource {
         }
         Ok(Host {
             home: setup.home.path().to_owned(),
+            documents: setup.home.documents(),
             store: Arc::clone(store),
             plugins: Box::new(selected),
             model: chosen.served.model.clone(),

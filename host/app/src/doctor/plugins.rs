@@ -442,7 +442,7 @@ impl<'a> Examination<'a> {
     /// that is similar to a known one is reported.
     fn useless_matchers(&self, trials: &BTreeMap<&str, Trial>) -> Vec<Diagnostic> {
         let (Ok(hooks), Ok(servers)) = (self.setup.shell_hooks(), self.setup.mcp_servers()) else { return Vec::new() };
-        let kept = KeptListings::in_home(self.setup.home.path());
+        let kept = KeptListings::new(self.setup.home.documents());
         let listings: Vec<_> = servers.iter().filter_map(|server| Some((server, kept.read(server)?))).collect();
         // Without its permissions, a plugin may list none of its tools.
         let lists_all = |trial: &Trial| trial.shown.as_ref().is_ok_and(|shown| shown.complaint.is_none());

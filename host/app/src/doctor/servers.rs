@@ -16,7 +16,7 @@ pub(super) async fn examine(setup: &Setup, choice: &ModelChoice) -> Vec<Check> {
         Ok(servers) => servers,
         Err(error) => return vec![Check::fail(SUBJECT, error.diagnose())],
     };
-    let kept = KeptListings::in_home(setup.home.path());
+    let kept = KeptListings::new(setup.home.documents());
     let catalog = (!servers.is_empty()).then(|| setup.catalog());
     let plugin = |name: &str| catalog.as_ref().is_some_and(|catalog| catalog.get(name).is_some());
     let each = servers.iter().map(|server| of_server(server, &kept, plugin(&server.name)));

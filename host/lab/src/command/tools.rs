@@ -83,7 +83,7 @@ fn in_folder(folder: &Path) -> Result<Vec<ServedTool>, Failure> {
 
 fn configured() -> Result<Vec<ServedTool>, Failure> {
     let setup = super::setup()?;
-    let kept = KeptListings::in_home(setup.home.path());
+    let kept = KeptListings::new(setup.home.documents());
     let mut tools = Vec::new();
     for server in setup.mcp_servers()? {
         if let Some(mut listing) = kept.read(&server) {

@@ -169,7 +169,7 @@ impl Authentication for FixedKeys {
         let at = ring.position(authorized).filter(|_| count > 1)?;
         self.cooldowns.begin(ring.keys[at].id.as_ref()?, length, 1, &error.to_string(), now);
         let next = ring.keys.iter().position(|key| key.left(&self.cooldowns, now).is_zero())?;
-        Some(format!("key {} of {count} rests for {}, and key {} is used", at + 1, in_words(length), next + 1))
+        Some(format!("key {} of {count} is on cooldown for {}, and key {} is used", at + 1, in_words(length), next + 1))
     }
 
     fn scrub(&self, text: &str) -> String {

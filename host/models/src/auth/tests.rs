@@ -121,7 +121,7 @@ impl Fixture {
 
     /// What another process would have: nothing is shared but the file.
     fn logins(&self) -> Logins {
-        Logins::new(self.path())
+        Logins::new(self.path(), hermes_private_files::FileDocuments::below(self.path().parent().unwrap()))
     }
 
     fn session(&self, logins: &Logins) -> Arc<dyn Provider> {

@@ -14,6 +14,7 @@ use std::{
 
 use async_trait::async_trait;
 use hermes_diagnostic::{Action, Fix};
+use hermes_private_files::Documents;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use url::Url;
 
@@ -54,9 +55,9 @@ impl fmt::Debug for Logins {
 }
 
 impl Logins {
-    /// The logins in a file, which is read when a request first needs one of them.
-    pub fn new(file: PathBuf) -> Self {
-        let cooldowns = Cooldowns::new(file.with_file_name("rests.json"));
+    /// The logins in a file, which is read when a request first needs one of them, and the cooldowns in the home's documents.
+    pub fn new(file: PathBuf, documents: Arc<dyn Documents>) -> Self {
+        let cooldowns = Cooldowns::new(documents);
         let shared = Shared { file: AuthFile::new(file), now: SystemTime::now, tokens: Mutex::default(), cooldowns };
         Self { shared: Arc::new(shared) }
     }

@@ -224,7 +224,15 @@ fn endpoint(mode: ApiMode) -> Endpoint {
         ..Wanted::default()
     };
     let route = resolve(&Wanted::default(), &|_| None, &wanted).unwrap();
-    Endpoint::new(&route, &Logins::new("/nonexistent/auth.json".into()), Patience::for_route(&route)).unwrap()
+    Endpoint::new(
+        &route,
+        &Logins::new(
+            "/nonexistent/auth.json".into(),
+            hermes_private_files::FileDocuments::below("/nonexistent".as_ref()),
+        ),
+        Patience::for_route(&route),
+    )
+    .unwrap()
 }
 
 fn assembly(mode: ApiMode) -> Box<dyn Assemble> {

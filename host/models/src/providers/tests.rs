@@ -144,7 +144,10 @@ async fn every_row_has_its_address_its_headers_its_format_and_its_marks() {
         WIRES.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
         PROVIDERS.iter().map(|row| row.id).collect::<Vec<_>>()
     );
-    let logins = Logins::new("/nonexistent/auth.json".into());
+    let logins = Logins::new(
+        "/nonexistent/auth.json".into(),
+        hermes_private_files::FileDocuments::below("/nonexistent".as_ref()),
+    );
     for ((id, wire), row) in WIRES.iter().zip(PROVIDERS) {
         // Its last variable alone suffices, and no other key is there.
         let variable = |name: &str| (row.keys.last() == Some(&name)).then(|| "its-key".to_owned());

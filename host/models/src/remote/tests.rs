@@ -70,7 +70,7 @@ impl Server {
 
 /// No route of these tests has a login.
 fn logins() -> Logins {
-    Logins::new("/nonexistent/auth.json".into())
+    Logins::new("/nonexistent/auth.json".into(), hermes_private_files::FileDocuments::below("/nonexistent".as_ref()))
 }
 
 const KEY: &str = "sk-secret-0123456789abcdef";
@@ -348,8 +348,8 @@ async fn a_key_that_is_refused_or_limited_rests_and_the_next_one_is_used_at_once
     let (reply, shown) = ask(&provider).await;
     assert_eq!(reply.unwrap().text, "in");
     let [first, second, _] = &shown[..] else { panic!("{shown:?}") };
-    assert!(first.ends_with("; key 1 of 3 rests for 60 min, and key 2 is used"), "{first}");
-    assert!(second.ends_with("; key 2 of 3 rests for 60 min, and key 3 is used"), "{second}");
+    assert!(first.ends_with("; key 1 of 3 is on cooldown for 60 min, and key 2 is used"), "{first}");
+    assert!(second.ends_with("; key 2 of 3 is on cooldown for 60 min, and key 3 is used"), "{second}");
     assert!(!shown.concat().contains("sk-"), "{shown:?}");
     // The others still rest.
     ask(&provider).await.0.unwrap();
