@@ -2,19 +2,73 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+use hermes_terminal::{Candidate, Chooser, Colours, Picker};
 use rustix::termios::{QueueSelector, tcflush};
 
+use crate::console::Console;
 use crate::failure::{Failure, Kind};
 use crate::text;
 
-/// Asks a question, and returns the line that the user types.
+/// Asks a question, and returns the line that the user types; an empty one if the input has ended.
 pub(crate) fn typed(question: &str) -> Result<String, Failure> {
+    Ok(line(question)?.unwrap_or_default())
+}
+
+/// The same; `None` if the input has ended.
+fn line(question: &str) -> Result<Option<String>, Failure> {
     let mut err = io::stderr();
     // If the question cannot be shown, the command fails instead of waiting for an answer.
     write!(err, "{} ", text::exact(question)).and_then(|()| err.flush())?;
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_owned())
+    let read = io::stdin().lock().read_line(&mut line)?;
+    Ok((read > 0).then(|| line.trim().to_owned()))
+}
+
+/// Lets the user choose a row of a list; `None` if the user wants none. One row is selected.
+///
+/// A terminal that cannot be drawn on gets the rows with numbers, and a line with a number or with words of rows is typed.
+pub(crate) fn chosen(
+    title: &str,
+    rows: Vec<Candidate>,
+    selected: usize,
+    console: Console,
+) -> Result<Option<usize>, Failure> {
+    if console.can_draw() {
+        return Ok(Chooser::open(Colours::Shown)?.pick(Picker::new(title, rows, selected)));
+    }
+    let mut words = String::new();
+    loop {
+        let found: Vec<usize> = (0..rows.len()).filter(|at| has_words(&rows[*at], &words)).collect();
+        for at in &found {
+            let row = format!("{:>4}  {}  {}", at + 1, rows[*at].text, rows[*at].about);
+            writeln!(io::stderr(), "{}", text::line(row.trim_end()))?;
+        }
+        let ways = format!("{title} A number, words to search, q to leave; Enter takes {}:", selected + 1);
+        let typed = match line(&ways)? {
+            None => return Ok(None),
+            Some(typed) if typed == "q" => return Ok(None),
+            Some(typed) if typed.is_empty() => return Ok(Some(selected)),
+            Some(typed) => typed,
+        };
+        if let Some(at) = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1))
+            && at < rows.len()
+        {
+            return Ok(Some(at));
+        }
+        words = match rows.iter().any(|row| has_words(row, &typed)) {
+            true => typed,
+            false => {
+                console.note("no row has this number, or all of these words");
+                String::new()
+            }
+        };
+    }
+}
+
+/// Whether a row has all the words, whatever their case.
+fn has_words(row: &Candidate, words: &str) -> bool {
+    let text = format!("{} {}", row.text, row.about).to_lowercase();
+    words.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
 }
 
 /// Asks a question. Every answer but `y` or `yes` is a no.

@@ -4,12 +4,12 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Args;
-use dialoguer::Select;
 use hermes_app::logins;
 use hermes_app::models::{ProviderRow, Route, known_provider, known_providers};
 use hermes_app::operations::{ChosenModel, ModelPlace, keep_variables, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
+use hermes_terminal::Candidate;
 use serde_json::json;
 
 use crate::console::Console;
@@ -185,11 +185,10 @@ fn choose(setup: &Setup, console: Console) -> Result<Chosen, Failure> {
         Some(variable) if login_of(row).is_some() => format!("needs a login, or {variable}"),
         Some(variable) => format!("needs {variable}"),
     };
-    let mut items: Vec<String> = rows.iter().map(|row| format!("{:<14} {}", row.id, about(row))).collect();
-    items.push(format!("{:<14} any other server with an OpenAI-compatible API", "custom"));
-    let items: Vec<String> = items.iter().map(|item| console.item(item)).collect();
-    let select = Select::new().with_prompt("Provider (Esc cancels)").items(&items).default(suggested).max_length(20);
-    let at = select.interact_opt().map_err(|error| Failure::from(io::Error::other(error)))?.ok_or_else(cancelled)?;
+    let custom = ("custom".to_owned(), "any other server with an OpenAI-compatible API".to_owned());
+    let listed = rows.iter().map(|row| (row.id.to_owned(), about(row))).chain([custom]);
+    let listed = listed.map(|(text, about)| Candidate { text, about }).collect();
+    let at = question::chosen("Which provider?", listed, suggested, console)?.ok_or_else(cancelled)?;
     match rows.get(at) {
         Some(row) => Ok(Chosen::Known(row)),
         None => {

@@ -121,16 +121,6 @@ impl Console {
         self.screen.then(|| width_of(io::stdout())).flatten()
     }
 
-    /// An item of a list to choose from, on one line: an item that a terminal breaks leaves rows behind when the list moves.
-    pub fn item(self, text: &str) -> String {
-        /// Columns that the list itself takes.
-        const MARK: usize = 8;
-        match width_of(io::stderr()).or_else(|| self.columns()) {
-            Some(columns) => text::fitted(text, columns.saturating_sub(MARK).max(MARK)),
-            None => text.to_owned(),
-        }
-    }
-
     /// A line for standard output. On a terminal its continuations are indented, so that none looks like a line of Hermes.
     pub fn hanging(self, line: &str, indent: usize) -> String {
         text::hanging(line, indent, self.columns()).join("\n") + "\n"

@@ -34,4 +34,4 @@ pub use question::{Choices, Keys, Question, Rows, are_lettered, choice_mark, nam
 pub use ratatui_core::style::{Color, Modifier, Style};
 pub use ratatui_core::text::{Line, Span};
 pub use region::{Picture, Place, Region};
-pub use ui::{Activity, Paused, Ui, give_back};
+pub use ui::{Activity, Chooser, Paused, Ui, give_back};

@@ -4,7 +4,7 @@ mod state;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use self::state::State;
 use crate::ansi::{Colours, sequence};
 use crate::answer::Answer;
 use crate::clipboard::{NotCopied, copy};
-use crate::editor::{Completer, Editor, Outcome, Written};
+use crate::editor::{Candidates, Completer, Editor, Outcome, Written};
 use crate::markdown::Stream;
 use crate::parts::Part;
 use crate::picker::Picker;
@@ -56,6 +56,37 @@ struct Shared {
 pub struct Ui {
     shared: Arc<Shared>,
     thread: Option<thread::JoinHandle<()>>,
+}
+
+/// Lists to choose from, outside of a chat. Dropping it restores the terminal.
+pub struct Chooser {
+    ui: Ui,
+    picked: mpsc::Receiver<Option<usize>>,
+}
+
+impl Chooser {
+    /// Takes over the terminal.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be switched to single keys.
+    pub fn open(colours: Colours) -> io::Result<Self> {
+        let (send, picked) = mpsc::channel();
+        let report = move |outcome| match outcome {
+            Outcome::Picked(row) => drop(send.send(row)),
+            // The terminal is gone.
+            Outcome::Ended => drop(send.send(None)),
+            _ => {}
+        };
+        let ui = Ui::open(colours, Vec::new(), Box::new(|_| Candidates::default()), report)?;
+        Ok(Self { ui, picked })
+    }
+
+    /// Waits until the user has chosen a row; `None` if the user wants none, or the terminal is gone.
+    pub fn pick(&self, picker: Picker) -> Option<usize> {
+        self.ui.pick(picker);
+        self.picked.recv().unwrap_or_default()
+    }
 }
 
 /// While it lives, the terminal is as it was before, and somebody else reads its keys.

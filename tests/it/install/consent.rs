@@ -87,38 +87,24 @@ fn enabling_a_plugin_names_what_it_lacks() {
     assert!(!complete.stderr.contains("warning"), "{complete}");
 }
 
-/// The selected plugins in the last list, in order.
-fn others(home: &Home) -> Vec<String> {
-    let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
-    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
-    let is_other = |plugin: &&Value| {
-        let kinds = plugin["kinds"].as_array().unwrap();
-        plugin["name"] == "builtin"
-            || !kinds.iter().any(|kind| ["context-engine", "memory-provider"].contains(&kind.as_str().unwrap()))
-    };
-    listed.iter().filter(is_other).map(|plugin| plugin["name"].as_str().unwrap().to_owned()).collect()
-}
-
 #[test]
 fn the_picker_changes_only_the_selection() {
-    const DOWN: &str = "\u{1b}[B";
     let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
     home.config("# mine\nagent: {max_turns: 7}\n");
-    let others = others(&home);
-    let mut terminal = home.hermes(&["plugins"]).at_terminal();
-    terminal.wait_for("Context engine", 1);
-    // There are two engines, so the other one is next in either direction.
-    terminal.press(&format!("{DOWN}\r"));
-    // No memory beside `builtin`.
-    terminal.wait_for("Memory provider", 1);
-    terminal.press("\r");
-    terminal.wait_for("Plugins", 1);
-    for (at, name) in others.iter().enumerate() {
-        let toggle = if name == "audit" || name == "files" { " " } else { "" };
-        let on = if at + 1 < others.len() { DOWN } else { "" };
-        terminal.press(&format!("{toggle}{on}"));
+    let mut terminal = home.hermes(&["plugins"]).at_drawn_terminal(80, 30);
+    let shows = |rows: &[String], text: &str| rows.iter().any(|row| row.contains(text));
+    for (name, done) in
+        [("lossless", "lossless (was compressor)"), ("audit", "`audit` is enabled"), ("files", "`files` is disabled")]
+    {
+        terminal.wait_until(|rows| shows(rows, "type to search"));
+        // Words search the list, and the first thing to do with a plugin is its switch.
+        terminal.press(&format!("{name}\r"));
+        terminal.wait_until(|rows| shows(rows, "to the list"));
+        terminal.press("\r");
+        terminal.wait_until(|rows| shows(rows, done));
     }
-    terminal.press("\r");
+    terminal.wait_until(|rows| shows(rows, "type to search"));
+    terminal.press("\u{1b}");
     assert!(terminal.wait().success(), "{}", terminal.shown());
     let listed = home.hermes(&["plugins", "list", "--json"]).run().success();
     let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
@@ -133,10 +119,24 @@ fn the_picker_changes_only_the_selection() {
 fn escape_leaves_everything_as_it_is() {
     let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
     home.config("# mine\n");
-    let mut terminal = home.hermes(&["plugins"]).at_terminal();
-    terminal.wait_for("Context engine", 1);
+    let mut terminal = home.hermes(&["plugins"]).at_drawn_terminal(80, 30);
+    terminal.wait_for("Which plugin?", 1);
     terminal.press("\u{1b}");
-    terminal.wait_for("nothing was changed", 1);
     assert!(terminal.wait().success(), "{}", terminal.shown());
     assert_eq!(home.snapshot()[Path::new("config.yaml")], b"# mine\n");
+}
+
+/// A terminal of which nothing is known cannot be drawn on.
+#[test]
+fn a_plain_terminal_has_numbers_to_type() {
+    let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
+    let mut terminal = home.hermes(&["memory", "setup", "--no-test"]).at_terminal();
+    terminal.wait_for("Which memory provider?", 1);
+    terminal.press("nothing has these words\r");
+    terminal.wait_for("no row has", 1);
+    terminal.press("chronicle\r");
+    terminal.wait_for("Which memory provider?", 3);
+    terminal.press("\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+    assert!(home.read("config.yaml").contains("provider: chronicle"), "{}", home.read("config.yaml"));
 }

@@ -126,17 +126,20 @@ fn a_setup_that_cannot_ask_says_what_to_name() {
 #[test]
 fn a_setup_on_a_terminal_asks_and_hides_the_key() {
     let server = server();
-    let home = Home::new();
-    let mut terminal = home.hermes(&["setup", "--base-url", &server.url()]).at_terminal();
-    terminal.wait_for("Enter if it needs none]:", 1);
-    terminal.press(&format!("{SECRET}\r"));
-    terminal.wait_for("Model (Esc cancels)", 1);
-    terminal.press("\r");
-    terminal.wait();
-    let shown = terminal.shown();
-    assert!(shown.contains("scripted-model of custom") && !shown.contains(SECRET), "{shown}");
-    home.hermes(&["-z", "hi"]).run().success();
-    assert_eq!(server.last_turn().header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    for is_drawn in [true, false] {
+        let home = Home::new();
+        let setup = home.hermes(&["setup", "--base-url", &server.url()]);
+        let mut terminal = if is_drawn { setup.at_drawn_terminal(80, 30) } else { setup.at_terminal() };
+        terminal.wait_for("Enter if it needs none]:", 1);
+        terminal.press(&format!("{SECRET}\r"));
+        terminal.wait_for("Which model?", 1);
+        terminal.press("\r");
+        terminal.wait();
+        let shown = terminal.shown();
+        assert!(shown.contains("scripted-model of custom") && !shown.contains(SECRET), "{shown}");
+        home.hermes(&["-z", "hi"]).run().success();
+        assert_eq!(server.last_turn().header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    }
 }
 
 #[test]

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use hermes_app::servers::Condition;
 use hermes_app::{Consent, Offer};
-use hermes_terminal::{Candidate, Picker};
 
 use super::Chat;
 use crate::console::Tone;
 use crate::live::Live;
 use crate::plugins::Inventory;
-use crate::plugins::choice::{self, Choosable, Switch};
+use crate::plugins::choice::{self, Choosable};
 use crate::slash::GROUPS;
 use crate::table::{Align, Table};
 use crate::{context, memory, text};
@@ -169,17 +168,14 @@ impl Chat {
     /// Lets the user look at plugins and switch them for new sessions. A terminal that is not drawn has a table.
     pub(super) async fn show_plugins(&mut self) {
         let Some(live) = self.live.clone() else { return self.list_plugins().await };
-        let mut last = None;
+        let mut last: Option<String> = None;
         loop {
             self.screen.does("reading the plugins");
             let all = self.blocking(choice::all).await;
             self.screen.end_turn();
             let Some(mut all) = all else { return };
-            let at = all.iter().position(|plugin| Some(&plugin.name) == last.as_ref()).unwrap_or(0);
-            let rows = all.iter().map(|plugin| plugin.row.clone()).collect();
-            let Some(at) = live.pick(Picker::new("Which plugin?", rows, at)).await.filter(|at| *at < all.len()) else {
-                return;
-            };
+            let picked = live.pick(choice::list(&all, last.as_deref())).await;
+            let Some(at) = picked.filter(|at| *at < all.len()) else { return };
             let plugin = all.swap_remove(at);
             if !self.offer_switch(&live, &plugin).await {
                 return;
@@ -190,11 +186,7 @@ impl Chat {
 
     /// Shows what a plugin is, and switches it if the user wants that. Returns whether the user wants the list again.
     async fn offer_switch(&mut self, live: &Live, plugin: &Choosable) -> bool {
-        let back = Candidate { text: "back".to_owned(), about: "to the list".to_owned() };
-        let actions: Vec<Candidate> = plugin.switch.map(Switch::action).into_iter().chain([back]).collect();
-        let title = text::exact(&plugin.name);
-        let chosen = live.pick(Picker::of_actions(&title, plugin.details.clone(), actions)).await;
-        let Some(chosen) = chosen else { return false };
+        let Some(chosen) = live.pick(plugin.actions()).await else { return false };
         let Some(switch) = plugin.switch.filter(|_| chosen == 0) else { return true };
         let (name, console) = (plugin.name.clone(), self.console);
         let Some(lines) = self.blocking(move || choice::carry_out(&name, switch, console)).await else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermes_app::models::{ListedModel, Route};
+use hermes_app::models::Route;
 use hermes_app::{Desk, Listing};
 use hermes_protocol::Command;
 use hermes_terminal::{Candidate, Picker};
@@ -124,9 +124,5 @@ async fn known(desk: &Desk, route: &Route) -> Result<Vec<Candidate>, String> {
     let setup = desk.setup();
     let listed = model::offered(setup, route).await.map_err(|failure| failure.why)?;
     let prices = setup.prices().0;
-    let row = |model: &ListedModel| Candidate {
-        text: model.name.clone(),
-        about: choice::about(model, &prices, &route.model.provider),
-    };
-    Ok(listed.iter().map(row).collect())
+    Ok(listed.iter().map(|model| choice::row(model, &prices, &route.model.provider)).collect())
 }

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use dialoguer::Select;
 use hermes_app::operations::keep_variables;
 use hermes_app::plugins::{Manifest, RequiredVariable, Selection};
 use hermes_app::probe_memory;
 use hermes_config::{Edit, most_similar};
+use hermes_terminal::Candidate;
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
@@ -129,10 +129,9 @@ fn choose(inventory: &Inventory, is_asking: bool, console: Console) -> Result<St
         return Err(Failure::new(Kind::Usage, "nothing was set up", why, fix));
     }
     let suggested = providers.iter().position(|(name, _)| name == SUGGESTED).unwrap_or(0);
-    let item = |(name, about): &(String, String)| console.item(&text::line(&format!("{name:<14} {about}")));
-    let items: Vec<String> = providers.iter().map(item).collect();
-    let chosen = Select::new().with_prompt("Memory provider").items(&items).default(suggested).interact_opt();
-    let chosen = chosen.map_err(|error| Failure::from(io::Error::other(error)))?;
+    let row = |(name, about): &(String, String)| Candidate { text: name.clone(), about: about.clone() };
+    let rows = providers.iter().map(row).collect();
+    let chosen = crate::question::chosen("Which memory provider?", rows, suggested, console)?;
     chosen.and_then(|at| providers.get(at)).map(|(name, _)| name.clone()).ok_or_else(|| {
         Failure::new(Kind::Interrupted, "nothing was set up", "you cancelled", "try again, or name a provider")
     })

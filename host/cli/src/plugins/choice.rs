@@ -1,11 +1,14 @@
-//! `/plugins` in a chat: the plugins to choose from, what each one is, and switching it for new sessions.
+//! `hermes plugins` on a terminal, and `/plugins` in a chat: the plugins to choose from, what each one is, and switching it for new
+//! sessions.
+
+use std::process::ExitCode;
 
 use hermes_app::Role;
 use hermes_app::plugins::Selection;
-use hermes_terminal::Candidate;
+use hermes_terminal::{Candidate, Chooser, Colours, Picker};
 
 use super::{Inventory, Listed, State, state, switch};
-use crate::console::Console;
+use crate::console::{Console, print};
 use crate::failure::Failure;
 use crate::launch;
 use crate::text;
@@ -14,9 +17,9 @@ use crate::text;
 pub(crate) struct Choosable {
     pub(crate) name: String,
     /// Its row: whether it is used, kinds, version and description.
-    pub(crate) row: Candidate,
+    row: Candidate,
     /// More about it, a line each.
-    pub(crate) details: Vec<String>,
+    details: Vec<String>,
     /// What the user can do with it, if anything.
     pub(crate) switch: Option<Switch>,
 }
@@ -32,7 +35,7 @@ pub(crate) enum Switch {
 
 impl Switch {
     /// The action as the user chooses it.
-    pub(crate) fn action(self) -> Candidate {
+    fn action(self) -> Candidate {
         let (text, about) = match self {
             Self::On(Role::Engine) => ("enable", "as the context engine of new sessions, in place of the present one"),
             Self::On(Role::Memory) => ("enable", "as the memory provider of new sessions, in place of the present one"),
@@ -40,6 +43,41 @@ impl Switch {
             Self::Off => ("disable", "in new sessions"),
         };
         Candidate { text: text.to_owned(), about: about.to_owned() }
+    }
+}
+
+impl Choosable {
+    /// What the plugin is, with what the user can do with it: the first one is its switch, if it has one.
+    pub(crate) fn actions(&self) -> Picker {
+        let back = Candidate { text: "back".to_owned(), about: "to the list".to_owned() };
+        let actions = self.switch.map(Switch::action).into_iter().chain([back]).collect();
+        Picker::of_actions(&text::exact(&self.name), self.details.clone(), actions)
+    }
+}
+
+/// The list, with the plugin of this name selected.
+pub(crate) fn list(all: &[Choosable], selected: Option<&str>) -> Picker {
+    let at = all.iter().position(|plugin| Some(plugin.name.as_str()) == selected).unwrap_or(0);
+    Picker::new("Which plugin?", all.iter().map(|plugin| plugin.row.clone()).collect(), at)
+}
+
+/// Lets the user look at plugins and switch them, until the list is left.
+pub(super) fn run(console: Console) -> Result<ExitCode, Failure> {
+    let mut last: Option<String> = None;
+    loop {
+        let mut all = all()?;
+        let chooser = Chooser::open(Colours::Shown)?;
+        let picked = chooser.pick(list(&all, last.as_deref()));
+        let Some(at) = picked.filter(|at| *at < all.len()) else { return Ok(ExitCode::SUCCESS) };
+        let plugin = all.swap_remove(at);
+        let Some(chosen) = chooser.pick(plugin.actions()) else { return Ok(ExitCode::SUCCESS) };
+        drop(chooser);
+        if let Some(switch) = plugin.switch.filter(|_| chosen == 0) {
+            for line in carry_out(&plugin.name, switch, console)? {
+                print(&format!("{}\n", text::line(&line)))?;
+            }
+        }
+        last = Some(plugin.name);
     }
 }
 

@@ -14,7 +14,6 @@ pub(crate) mod install;
 mod logs;
 pub(crate) mod new;
 pub(crate) mod pack;
-mod pick;
 pub(crate) mod push;
 mod readiness;
 pub(crate) mod remove;
@@ -27,7 +26,6 @@ mod verify;
 pub(crate) mod wit;
 mod words;
 
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
@@ -206,16 +204,11 @@ impl Inventory {
             }
         }
     }
-
-    fn is_enabled(&self, name: &str) -> bool {
-        state(name, &self.selection) != State::Off
-    }
 }
 
 pub(crate) fn run(command: Option<&PluginsCommand>, console: Console) -> Result<ExitCode, Failure> {
     let Some(command) = command else {
-        let has_terminal = console.screen && std::io::stdin().is_terminal();
-        return if has_terminal { pick::run(console) } else { list(false, console) };
+        return if console.can_draw() { choice::run(console) } else { list(false, console) };
     };
     match command {
         PluginsCommand::List { json } => list(*json, console),
