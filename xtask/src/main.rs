@@ -13,6 +13,7 @@ mod compare;
 mod demo;
 mod fuzz;
 mod guests;
+mod measurements;
 mod memory_services;
 mod natives;
 mod processes;
@@ -89,7 +90,10 @@ usage: cargo xtask COMMAND
   bench compare --base REVISION [--rounds N]
                 run these benchmarks for an earlier commit and for this checkout in turns (5 rounds), and print ratios
   bench compare --base-binary PATH --binary PATH [--rounds N]
-                the same for two release binaries, without what needs their sources";
+                the same for two release binaries, without what needs their sources
+  measurements [TEXT…]
+                run the commands that tests/evidence/measurements.md names (those with one of the texts), with a release build, and
+                write what they print into the page";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -133,6 +137,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["memory-services"] => memory_services::run(&repository),
         ["lint"] => checks::lint(&repository),
         ["check", passed_on @ ..] => checks::check(repository, passed_on),
+        ["measurements", wanted @ ..] => measurements::run(&repository, wanted),
         ["bench", "startup", options @ ..] => startup::run(&repository, &startup::Options::parse(options)?),
         ["bench", "chat"] => chat(&repository),
         ["bench", "compare", options @ ..] => compare::run(&repository, &compare::Options::parse(options)?),

@@ -163,8 +163,7 @@ pub fn staged(place: &str) -> Option<PathBuf> {
 /// When it is missing and data is required.
 #[track_caller]
 pub fn recorded(file: &str) -> Option<PathBuf> {
-    let shared = env::var_os("HERMES_SHARED").map_or_else(|| repository().join("../shared"), PathBuf::from);
-    let path = shared.join(file);
+    let path = shared().join(file);
     if path.is_file() {
         return Some(path);
     }
@@ -174,6 +173,11 @@ pub fn recorded(file: &str) -> Option<PathBuf> {
     );
     missing("recorded cases (tests/evidence/vectors.md)", &why);
     None
+}
+
+/// The folder of the recordings, which may be missing.
+pub fn shared() -> PathBuf {
+    env::var_os("HERMES_SHARED").map_or_else(|| repository().join("../shared"), PathBuf::from)
 }
 
 fn repository() -> PathBuf {
