@@ -143,4 +143,21 @@ mod tests {
         let same: Vec<_> = of(&talk, &Ruler).iter().map(|shorter| (shorter.id, shorter.same)).collect();
         assert_eq!(same, [(2, Some(6)), (4, Some(6)), (6, None)]);
     }
+
+    #[test]
+    fn results_with_the_same_text_and_other_pictures_do_not_refer_to_each_other() {
+        let long = "a picture of the screen\n".repeat(30);
+        let with = |id: u64, call: &str, picture: &str| Message {
+            extra: vec![("part-description".to_owned(), format!("[image {picture}]"))],
+            ..result(id, call, "screenshot", &long)
+        };
+        let talk = [
+            calls(1, &[("a", "screenshot", "{}"), ("b", "screenshot", "{}"), ("c", "screenshot", "{}")]),
+            with(2, "a", "before"),
+            with(3, "b", "after"),
+            with(4, "c", "after"),
+        ];
+        let same: Vec<_> = of(&talk, &Ruler).iter().map(|shorter| (shorter.id, shorter.same)).collect();
+        assert_eq!(same, [(2, None), (3, Some(4)), (4, None)]);
+    }
 }

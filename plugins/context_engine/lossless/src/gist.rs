@@ -113,6 +113,7 @@ fn newest_of_each(mut actions: Vec<(Fact, u32)>) -> Vec<(Fact, u32)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
 
@@ -131,6 +132,28 @@ mod tests {
             };
             (1..).zip(all).map(of).collect()
         })
+    }
+
+    /// The whole names every message before one that does not fit, so a union of its parts does, too.
+    #[test]
+    fn what_was_said_before_a_message_without_room_is_named_whichever_part_has_it() {
+        let said = || [fact(1, Kind::User, 0, 10), fact(2, Kind::User, 0, 30_000), fact(3, Kind::User, 0, 15_000)];
+        let shown = |gist: &Gist| (gist.named.clone(), gist.said.iter().map(|fact| fact.id).collect::<Vec<_>>());
+        let whole = Gist::of(said());
+        assert_eq!(shown(&whole), (vec![1, 2], vec![3]));
+        for cut in 0..=3 {
+            let parts = [Gist::of(said()[..cut].to_vec()), Gist::of(said()[cut..].to_vec())];
+            assert_eq!(shown(&Gist::united(&parts)), shown(&whole), "{cut}");
+        }
+    }
+
+    #[test]
+    fn an_action_counts_as_often_as_it_was_done_and_not_as_often_as_parts_tell_it() {
+        let kind = Kind::ALL.into_iter().find(|kind| !matches!(kind, Kind::User | Kind::Names)).unwrap();
+        let twice = Gist::of([fact(1, kind, 7, 3), fact(2, kind, 7, 3)]);
+        let times = |gist: &Gist| gist.actions.iter().map(|(fact, times)| (fact.id, *times)).collect::<Vec<_>>();
+        assert_eq!(times(&twice), [(2, 2)]);
+        assert_eq!(times(&Gist::united([&twice, &twice])), [(2, 2)]);
     }
 
     proptest! {

@@ -129,7 +129,8 @@ mod tests {
             pressure.cache.warm_tokens = warm;
             assert_eq!(propose(&pressure, &thresholds, &mut cooldown, true), expected, "{tokens}");
         }
-        let (full, thresholds) = at(60_000, Moment::MidTurn);
+        let (mut full, thresholds) = at(60_000, Moment::MidTurn);
+        full.cache.warm_tokens = 9_000;
         assert_eq!(propose(&full, &thresholds, &mut Cooldown::Warm(61_000), true), Timing::Now);
     }
 

@@ -102,6 +102,10 @@ fn facts_are_recalled_by_their_words_and_are_not_in_the_prompt() {
     };
     assert_eq!(found("where does anna live, is she moving?"), ["[2026-11-23] Anna moved to Oslo"]);
     assert_eq!(found("and now?"), Vec::<String>::new());
+    // Another session writes one meanwhile.
+    let mut other: Builtin = host.start(json!({})).unwrap();
+    call(&mut other, json!({"action": "add", "target": "facts", "content": "Bo keeps bees"})).unwrap();
+    assert_eq!(found("who has bees?"), ["[2026-11-23] Bo keeps bees"]);
     assert_eq!(plugin.system_prompt().unwrap(), "");
 }
 
@@ -119,12 +123,14 @@ fn the_working_state_belongs_to_one_conversation() {
 }
 
 #[test]
-fn a_delegate_has_no_tool_and_writes_nothing() {
-    let host = Host::new().session(hermes_plugin::Session { purpose: "subagent".to_owned(), ..testing::session() });
-    let mut plugin: Builtin = host.start(json!({})).unwrap();
-    assert_eq!(plugin.catalog().unwrap().len(), 0);
-    assert_eq!(refused(&mut plugin, json!({"action": "add", "target": "user", "content": "x"})).0, "read-only");
-    assert_eq!(host.document_text("USER.md"), None);
+fn a_session_without_a_user_has_no_tool_and_writes_nothing() {
+    for purpose in ["subagent", "cron", "flush"] {
+        let host = Host::new().session(hermes_plugin::Session { purpose: purpose.to_owned(), ..testing::session() });
+        let mut plugin: Builtin = host.start(json!({})).unwrap();
+        assert_eq!(plugin.catalog().unwrap().len(), 0, "{purpose}");
+        assert_eq!(refused(&mut plugin, json!({"action": "add", "target": "user", "content": "x"})).0, "read-only");
+        assert_eq!(host.document_text("USER.md"), None);
+    }
 }
 
 #[test]
@@ -140,6 +146,28 @@ fn with_approval_a_write_waits_and_is_queued_once() {
     assert_eq!(host.document_text("USER.md"), None);
     let pending: Pending = serde_json::from_str(&host.document_text(Pending::DOCUMENT).unwrap()).unwrap();
     assert_eq!((pending.writes.len(), pending.writes[0].session.as_str()), (1, "session-1"));
+}
+
+/// Its writes are the user's decisions to make, and some may still be read by hand.
+#[test]
+fn a_damaged_list_of_writes_that_wait_is_left_as_it_is() {
+    let damaged = "{\"last\": 3, \"writes\": [";
+    let host = Host::new().document(Pending::DOCUMENT, damaged);
+    let mut plugin: Builtin = host.start(json!({ "write_approval": true })).unwrap();
+    let error = call(&mut plugin, json!({"action": "add", "target": "user", "content": "likes tea"})).unwrap_err();
+    assert!(error.message.contains("damaged") && error.message.contains("nothing was written"), "{}", error.message);
+    assert_eq!(host.document_text(Pending::DOCUMENT).as_deref(), Some(damaged));
+}
+
+#[test]
+fn a_tidying_that_has_no_room_is_not_proposed() {
+    let is_proposed = |limit: usize| {
+        let host = Host::new().at(1_795_392_000_000).document("MEMORY.md", "the offer ends by 2020-01-01");
+        let config = json!({ "background_tidy": true, "memory_char_limit": limit });
+        host.start::<Builtin>(config).unwrap().upkeep().unwrap();
+        host.document_text(Pending::DOCUMENT).is_some()
+    };
+    assert_eq!([30, 100].map(is_proposed), [false, true]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use hermes_plugin::memory_provider::{Query, Turn};
 use hermes_plugin::testing::{self, Host, check_manifest};
-use hermes_plugin::{MemoryProvider as _, MemoryRewind as _, MemoryUpkeep as _, Progress, Session};
+use hermes_plugin::{Error, MemoryProvider as _, MemoryRewind as _, MemoryUpkeep as _, Progress, Session};
 use serde_json::json;
 
 use crate::Chronicle;
@@ -61,6 +61,21 @@ fn a_message_is_found_with_its_time_and_the_messages_beside_it() {
     let mut same = chronicle(&host);
     same.sync_turn(&turn(1, 1, "The ferry leaves at seven.", "Fine.")).unwrap();
     assert_eq!(recalled(&mut same, "When does the ferry leave?"), [""; 0]);
+    // Nor does a part of a word of it.
+    assert_eq!(recalled(&mut same, "And the erry?"), [""; 0]);
+}
+
+#[test]
+fn a_message_between_two_that_were_found_is_quoted_once() {
+    let host = host();
+    let mut plugin = chronicle(&host);
+    plugin.sync_turn(&turn(1, 3, "The ferry leaves at seven.", "Noted.")).unwrap();
+    plugin.sync_turn(&turn(2, 3, "Tell me a joke.", "A plugin walks into a bar.")).unwrap();
+    plugin.sync_turn(&turn(3, 3, "The ferry is blue, says the captain.", "Noted.")).unwrap();
+    let found = recalled(&mut plugin, "ferry captain");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.concat().matches("Tell me a joke.").count(), 1, "{found:?}");
+    assert_eq!(found.concat().matches("The ferry ").count(), 2, "{found:?}");
 }
 
 #[test]
@@ -136,6 +151,20 @@ fn a_rewind_forgets_messages_and_the_facts_that_come_from_nothing_else() {
     // The turn's name is free again.
     plugin.sync_turn(&turn(2, 1, "And I fly kites.", "Nice.")).unwrap();
     assert!(recalled(&mut plugin, "kites")[0].ends_with("user: And I fly kites.\nassistant: Nice."));
+}
+
+#[test]
+fn facts_are_collected_behind_a_part_that_the_model_refuses() {
+    let host = host()
+        .says(Error::invalid("the model refuses this part"))
+        .says(r#"{"facts": [{"text": "Ada sails.", "sources": [3]}]}"#);
+    let mut plugin = chronicle(&host);
+    plugin.sync_turn(&turn(1, 2, "What it refuses.", "Hm.")).unwrap();
+    assert_eq!(plugin.upkeep().unwrap(), Progress::More);
+    plugin.sync_turn(&turn(2, 2, "I sail.", "Nice.")).unwrap();
+    while plugin.upkeep().unwrap() == Progress::More {}
+    let found = recalled(&mut plugin, "Who sails?");
+    assert!(found[0] == "[2024-06-10] Ada sails.", "{found:?}");
 }
 
 #[test]
