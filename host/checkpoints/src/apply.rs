@@ -144,18 +144,22 @@ fn remove(path: &std::path::Path) -> Result<(), UndoError> {
 /// Marks the turns as undone, but for what was left.
 fn finish(store: &Store, journal: &Journal) -> Result<(), UndoError> {
     let Some(records) = Records::of(store, &journal.session) else { return Ok(()) };
+    let mut undone = records.all()?;
+    undone.retain(|record| journal.turns.contains(&record.number) && record.is_open());
+    // After a kill, the records may have made room or gone with their session. Then nobody has to be told.
+    if undone.is_empty() {
+        return Ok(());
+    }
     records.set_untold(true).map_err(UndoError::store(store.root()))?;
-    for mut record in records.all()? {
-        if journal.turns.contains(&record.number) && record.is_open() {
-            let own: std::collections::BTreeSet<&RelPath> = record.open_changes().map(|change| &change.path).collect();
-            let restored = journal.steps.iter().map(|step| &step.path).filter(|path| own.contains(path));
-            let left = journal.left.iter().filter(|path| own.contains(path)).cloned().collect();
-            // What an earlier undo restored, if the model does not know of it yet.
-            let untold = record.undone.iter().filter(|undone| !undone.told).flat_map(|undone| &undone.restored);
-            let restored = untold.chain(restored).cloned().collect();
-            record.undone = Some(Undone { at: unix_ms(), restored, told: false, told_in: None, left });
-            records.save(&record).map_err(UndoError::store(store.root()))?;
-        }
+    for mut record in undone {
+        let own: std::collections::BTreeSet<&RelPath> = record.open_changes().map(|change| &change.path).collect();
+        let restored = journal.steps.iter().map(|step| &step.path).filter(|path| own.contains(path));
+        let left = journal.left.iter().filter(|path| own.contains(path)).cloned().collect();
+        // What an earlier undo restored, if the model does not know of it yet.
+        let untold = record.undone.iter().filter(|undone| !undone.told).flat_map(|undone| &undone.restored);
+        let restored = untold.chain(restored).cloned().collect();
+        record.undone = Some(Undone { at: unix_ms(), restored, told: false, told_in: None, left });
+        records.save(&record).map_err(UndoError::store(store.root()))?;
     }
     Ok(())
 }

@@ -186,6 +186,27 @@ mod tests {
 
     /// Each thread of a walk counted the same rules, until they seemed to be too large and were left out.
     #[test]
+    fn a_linked_work_tree_has_the_excluded_files_of_its_repository() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let (main, tree) = (top.join("main"), top.join("tree"));
+        fs::create_dir(&main).unwrap();
+        let git = |folder: &Path, arguments: &[&str]| {
+            let named = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+            Command::new("git").arg("-C").arg(folder).args(named).args(arguments).status().unwrap().success()
+        };
+        assert!(git(&main, &["init", "-q"]) && git(&main, &["commit", "-q", "--allow-empty", "-m", "first"]));
+        assert!(git(&main, &["worktree", "add", "-q", "../tree"]));
+        write(&main.join(".git/info/exclude"), "mine\n");
+        for name in ["mine", "plain"] {
+            write(&tree.join(name), "");
+            let is_ignored = Ignored::below(&tree).is_ignored(&tree.join(name), false);
+            assert_eq!(is_ignored, git(&tree, &["check-ignore", "-q", name]), "{name}");
+            assert_eq!(is_ignored, name == "mine");
+        }
+    }
+
+    #[test]
     fn rules_count_once_however_many_threads_want_them_at_once() {
         const THREADS: usize = 16;
         let top = tempfile::tempdir().unwrap();

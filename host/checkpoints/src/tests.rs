@@ -359,6 +359,24 @@ fn a_moved_head_is_named_and_the_repository_is_never_touched() {
 }
 
 #[test]
+fn the_heads_of_several_turns_are_those_before_the_first_and_after_the_last() {
+    let world = World::new();
+    let commit = |digit: &str| world.write(".git/refs/heads/main", format!("{}\n", digit.repeat(40)));
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    commit("1");
+    for (turn, digit) in [(1, "2"), (2, "3"), (3, "3")] {
+        world.recorder.turn_begins(turn, "words");
+        world.program(|| {
+            world.write("a", digit.repeat(turn as usize));
+            commit(digit);
+        });
+    }
+    let undo = world.undo(Turns::From(1), OnConflict::Refuse).unwrap();
+    let (before, after) = undo.heads.unwrap();
+    assert_eq!((before.commit.unwrap(), after.commit.unwrap()), ("1".repeat(40), "3".repeat(40)));
+}
+
+#[test]
 fn a_file_outside_of_the_workspace_is_named() {
     let world = World::new();
     let outside = world.root.path().join("notes.md");

@@ -296,12 +296,8 @@ fn a_kill_at_any_moment_leaves_the_old_or_the_new_state_after_the_next_start() {
     assert!(outcomes.contains(&true), "no kill met an undo that was under way");
 }
 
-#[test]
-fn a_file_that_changed_after_a_kill_is_left_and_named() {
-    let world = World::new();
-    world.write("a", "1");
-    world.write("b", "1");
-    world.program(|| ["a", "b"].iter().for_each(|path| world.write(path, "2")));
+/// What a process leaves that is killed when it begins to undo the first turn.
+fn killed_undo(world: &World) {
     let record = &world.records()[0];
     let steps = record.changes.iter().map(|change| crate::outcome::Step {
         path: change.path.clone(),
@@ -314,10 +310,47 @@ fn a_file_that_changed_after_a_kill_is_left_and_named() {
     let folder = world.root.path().join("home/checkpoints/undo");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join(format!("{SESSION}.json")), journal.to_string()).unwrap();
+}
+
+#[test]
+fn a_file_that_changed_after_a_kill_is_left_and_named() {
+    let world = World::new();
+    world.write("a", "1");
+    world.write("b", "1");
+    world.program(|| ["a", "b"].iter().for_each(|path| world.write(path, "2")));
+    killed_undo(&world);
     world.write("b", "mine");
     let recovered: Vec<Recovered> = recover(&world.store, &LIMITS).into_iter().map(Result::unwrap).collect();
     assert_eq!((recovered[0].restored.len(), recovered[0].left.len()), (1, 1));
     assert_eq!((world.read("a"), world.read("b")), ("1".into(), "mine".into()));
+    assert_eq!(recover(&world.store, &LIMITS).len(), 0);
+}
+
+/// Another session may make room before the next start completes the undo, and by then the records are old.
+#[test]
+fn an_undo_that_was_killed_keeps_its_contents_until_it_is_completed() {
+    let world = World::new();
+    world.write("a", "1");
+    world.program(|| world.write("a", "2"));
+    killed_undo(&world);
+    let late = std::time::SystemTime::now() + LIMITS.max_age + Duration::from_secs(60);
+    assert!(crate::room::make(&world.store, &LIMITS, late).unwrap());
+    assert_eq!(world.records().len(), 0);
+    let recovered: Vec<Recovered> = recover(&world.store, &LIMITS).into_iter().map(Result::unwrap).collect();
+    assert_eq!((recovered.len(), recovered[0].restored.len(), world.read("a")), (1, 1, "1".to_owned()));
+    // It is completed once. When it could not be recorded, each start carried it out and failed.
+    assert_eq!(recover(&world.store, &LIMITS).len(), 0);
+}
+
+#[test]
+fn an_undo_that_was_killed_is_completed_after_its_session_was_deleted() {
+    let world = World::new();
+    world.write("a", "1");
+    world.program(|| world.write("a", "2"));
+    killed_undo(&world);
+    forget_sessions(&world.store, &LIMITS, |id| id == SESSION).unwrap();
+    let recovered: Vec<Recovered> = recover(&world.store, &LIMITS).into_iter().map(Result::unwrap).collect();
+    assert_eq!((recovered.len(), world.read("a")), (1, "1".to_owned()));
     assert_eq!(recover(&world.store, &LIMITS).len(), 0);
 }
 
