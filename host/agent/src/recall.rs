@@ -193,7 +193,7 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use hermes_plugin_host::{MemoryPrefetch, Outlook, TurnRecord};
+    use hermes_plugin_host::{Cause, Fault, FaultKind, MemoryPrefetch, Outlook, TurnRecord};
 
     use super::*;
 
@@ -305,6 +305,46 @@ mod tests {
         assert_eq!(scene.ask("8").await, (vec!["8".to_owned()], false));
         assert!(scene.3.len() == 2 && scene.3[1].contains("answers again"), "{:?}", scene.3);
         assert_eq!(scene.asked(), ["1", "6", "8"]);
+    }
+
+    /// Fails after a while, when no turn waits for it any more.
+    struct Fails;
+
+    #[async_trait]
+    impl MemoryProvider for Fails {
+        fn name(&self) -> &str {
+            "fails"
+        }
+
+        async fn system_prompt(&self) -> Result<String, CallError> {
+            Ok(String::new())
+        }
+
+        async fn recall(&self, _: Query) -> Result<Vec<Recollection>, CallError> {
+            tokio::time::sleep(WAIT + Duration::from_secs(1)).await;
+            let (plugin, version) = ("fails".to_owned(), "1.0.0".to_owned());
+            let cause = Cause::Fault(Box::new(Fault::new(FaultKind::Unavailable, "", "closed")));
+            Err(CallError { plugin, version, call: "recall", cause })
+        }
+
+        async fn sync_turn(&self, _: &TurnRecord) -> Result<(), CallError> {
+            Ok(())
+        }
+    }
+
+    /// The turn that did not wait for it has counted it.
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_comes_late_is_counted_once() {
+        let mut recalls = Recalls::new(HashMap::new(), Prefetches::default(), Breakers::default());
+        let memories = [Arc::new(Fails) as Arc<dyn MemoryProvider>];
+        let query = Query { turn: 1, author: None, text: "tea".to_owned(), budget: 100, extra: Vec::new() };
+        let mut opened = Vec::new();
+        for _ in 0..3 {
+            recalls.recall(&memories, &query, 0).await;
+            opened.push(recalls.breakers().is_open("fails", 0));
+            tokio::time::sleep(WAIT).await;
+        }
+        assert_eq!(opened, [false, false, true]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -229,6 +229,19 @@ async fn an_overflowing_request_is_folded_by_the_engine_and_then_by_the_host() {
     assert_eq!(done[1].by, "host");
 }
 
+/// After a refusal it would drop what it has prepared.
+#[tokio::test(start_paused = true)]
+async fn an_engine_learns_that_a_plan_was_previewed_and_not_that_it_was_refused() {
+    for (folded, is_valid) in [(11, true), (22, false)] {
+        let target = MemoryTarget::of(20, 100, 0);
+        let (mut compactor, engine, _) = compactor(Scripted::new(Work::Done, &[folded]), 200_000);
+        let preview = compactor.preview(&target, None).await.unwrap();
+        assert_eq!(preview.is_ok(), is_valid, "{preview:?}");
+        assert!(matches!(engine.outcomes.lock().unwrap()[..], [Outcome::Deferred]), "{:?}", engine.outcomes);
+        assert_eq!(target.view, View::default());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_fills_the_window_does_not_rewrite_the_view_in_every_turn() {
     // The prompt takes nearly the whole share of the window with which a turn may begin.

@@ -252,6 +252,17 @@ async fn a_rule_about_variables_holds_in_every_mode() {
     }
 }
 
+/// A key of the user could leave the sandbox over the network.
+#[tokio::test(start_paused = true)]
+async fn auto_asks_about_a_confined_program_that_gets_a_variable_of_the_user() {
+    let plain = bash("ls", &confined());
+    let with_key = Run { inherited: vec!["API_KEY".to_owned()], ..plain.clone() };
+    let mut fixture = Fixture::new(&[Decision::Deny]);
+    fixture.mode.set(Mode::Auto);
+    assert_eq!(outcomes(&mut fixture, &[plain, with_key]).await, [true, false]);
+    assert_eq!(fixture.asked(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_input_of_a_shell_is_read_as_its_commands() {
     let fed = |input: &[u8], arguments: &[&str]| Run {
