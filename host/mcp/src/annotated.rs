@@ -176,6 +176,8 @@ mod tests {
             ("größe", "=?base64?Z3LDtsOfZQ==?="),
             (" a", "=?base64?IGE=?="),
             ("a\t", "=?base64?YQk=?="),
+            // On the way, a blank at the end would be taken for none.
+            ("a ", "=?base64?YSA=?="),
             ("a\nb", "=?base64?YQpi?="),
             ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
         ] {

@@ -261,6 +261,8 @@ mod tests {
         assert_eq!(judged(usage(10_500, 0), 10, keeping), Some(Cause::Unknown));
         assert_eq!(judged(usage(10_500, 0), 10, silent), None);
         assert_eq!(judged(usage(10_500, 0), 301, silent), None);
+        // The provider keeps it to the end of its lifetime.
+        assert_eq!(judged(usage(10_500, 0), 300, keeping), Some(Cause::Unknown));
         assert_eq!(judged(usage(10_500, 0), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 2_000), 301, keeping), Some(Cause::Expired));
         assert_eq!(judged(usage(10_500, 10_000), 3_000, keeping), None);

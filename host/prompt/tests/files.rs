@@ -205,19 +205,26 @@ fn secrets_are_not_imported_under_any_name() {
         put(root.path(), name, "canary");
     }
     put(root.path(), "key", "-----BEGIN RSA PRIVATE KEY-----\ncanary\n-----END RSA PRIVATE KEY-----\n");
+    // As servers want it: the key behind its certificate.
+    let certificate = "Bag Attributes\n-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n";
+    put(
+        root.path(),
+        "bundle",
+        format!("{certificate}-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n"),
+    );
     put(root.path(), "copied.md", "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n");
     put(root.path(), "setup.md", "A key begins with `-----BEGIN PRIVATE KEY-----`.");
     put(root.path(), "secrets.md", "How we keep secrets.");
     let imports: Vec<String> = secrets.iter().map(|name| format!("@{name}")).collect();
-    put(root.path(), "AGENTS.md", format!("{} @key @copied.md @setup.md @secrets.md", imports.join(" ")));
+    put(root.path(), "AGENTS.md", format!("{} @key @bundle @copied.md @setup.md @secrets.md", imports.join(" ")));
     let found = project(root.path(), LIMIT);
     let text = found.files[0].text();
     assert!(!text.contains("canary") && text.contains("A key begins") && text.contains("How we keep"), "{text}");
     let notices = texts(&found.notices);
-    for import in imports.iter().map(String::as_str).chain(["@key", "@copied.md"]) {
+    for import in imports.iter().map(String::as_str).chain(["@key", "@bundle", "@copied.md"]) {
         assert!(notices.contains(&format!("AGENTS.md imports {import}, which ")), "{import}: {notices}");
     }
-    assert_eq!(found.notices.len(), secrets.len() + 2, "{notices}");
+    assert_eq!(found.notices.len(), secrets.len() + 3, "{notices}");
 }
 
 #[cfg(unix)]

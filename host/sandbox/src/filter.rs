@@ -183,7 +183,7 @@ fn without_unknown(program: BpfProgram, newest: u32) -> BpfProgram {
 #[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
     use super::*;
-    use crate::syscalls::error_of;
+    use crate::syscalls::{error_of, error_with};
 
     /// Asks the kernel in a thread of its own, which stays restricted.
     fn restricted<T: Send + 'static>(newest: u32, ask: impl FnOnce() -> T + Send + 'static) -> T {
@@ -221,5 +221,20 @@ mod tests {
             assert_eq!(error, libc::EPERM, "{call}");
         }
         assert!(REFUSED.iter().chain(ABSENT).all(|call| *call <= i64::from(NEWEST)));
+    }
+
+    /// A newer kernel refuses to type on a terminal by itself, and no terminal is there in the other tests.
+    #[test]
+    fn requests_that_type_on_a_terminal_and_odd_families_of_sockets_are_refused() {
+        const NO_FILE: i64 = -1;
+        const WINDOW_SIZE: i64 = 0x5413;
+        let (typed, size, families) = restricted(NEWEST, || {
+            let request = |request: i64| error_with(libc::SYS_ioctl, [NO_FILE, request]);
+            let socket = |family: i32| error_with(libc::SYS_socket, [family.into(), 0]);
+            let families = [libc::AF_VSOCK, libc::AF_PACKET, libc::AF_ALG, libc::AF_UNIX, libc::AF_INET].map(socket);
+            (TERMINAL_REQUESTS.iter().map(|it| request(*it as i64)).collect::<Vec<_>>(), request(WINDOW_SIZE), families)
+        });
+        assert_eq!((typed, size), (vec![libc::EPERM; 3], libc::EBADF));
+        assert_eq!(families.map(|error| error == libc::EPERM), [true, true, true, false, false]);
     }
 }

@@ -67,8 +67,14 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
 /// The number of the error that a system call without arguments gives; 0 if it succeeds.
 #[cfg(test)]
 pub(crate) fn error_of(number: i64) -> i32 {
-    // SAFETY: with zeros for all arguments, none of the calls that the tests name reads or writes memory of this process: their
-    // pointers are null, and their descriptors are of no use.
-    let result = unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) };
+    error_with(number, [0; 2])
+}
+
+/// The number of the error that a system call with these first arguments gives; 0 if it succeeds.
+#[cfg(test)]
+pub(crate) fn error_with(number: i64, [first, second]: [i64; 2]) -> i32 {
+    // SAFETY: with zeros for all other arguments, none of the calls that the tests name reads or writes memory of this process:
+    // their pointers are null, and their descriptors are of no use.
+    let result = unsafe { libc::syscall(number, first, second, 0, 0, 0, 0) };
     if result >= 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or_default() }
 }

@@ -194,10 +194,11 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<QueuedTurn> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use hermes_session_store::NewSession;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{new_session, store};
+    use crate::testing::{child, new_session, store};
 
     /// Stores a turn of two messages for a provider.
     fn turn(store: &Store, session: &SessionId) -> MessageId {
@@ -228,6 +229,14 @@ mod tests {
         let branch = store.branch(&session, None, None, 6).unwrap().id;
         let own = store.append(&branch, &[Draft::user("here", 7), Draft::assistant("there", Vec::new(), 8)]).unwrap();
         store.append(&session, &[Draft::user("unanswered", 9)]).unwrap();
+        // What a task of the session says to its subagent is no turn of the user.
+        let parent = store.session(&session).unwrap();
+        let task = child(&store, &parent, ParentKind::Delegate, None).id;
+        store.append(&task, &[Draft::user("look", 10), Draft::assistant("seen", Vec::new(), 11)]).unwrap();
+        // Nor is what somebody else's file says, before the user has decided about it.
+        let source = "imported: cli".to_owned();
+        let imported = store.create_session(NewSession { source, ..new_session() }).unwrap().id;
+        store.append(&imported, &[Draft::user("trust me", 12), Draft::assistant("yes", Vec::new(), 13)]).unwrap();
         let turns = store.finished_turns(0).unwrap();
         let firsts: Vec<_> = turns.iter().map(|turn| (turn.messages.first, turn.ended_at)).collect();
         assert_eq!(firsts, [(told, 2), (alone[0].id, 6), (own[0].id, 8)]);

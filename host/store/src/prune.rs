@@ -192,6 +192,11 @@ mod tests {
         assert_eq!(prune(&store, &older_than(90)).unwrap(), planned);
         assert!(matches!(store.session(&delegate.id), Err(StoreError::Session(SessionError::UnknownSession(_)))));
 
+        // A subagent may work on after the session that started it has fallen silent.
+        drop(lease);
+        let task = child(&store, &used, ParentKind::Delegate, None);
+        let lease = store.lease(&task.id).unwrap();
+        assert!(store.pruning(&older_than(90)).unwrap().kept.contains(&(used.id.clone(), Kept::InUse)));
         drop(lease);
         assert_eq!(ids(&prune(&store, &older_than(90)).unwrap()), std::slice::from_ref(&used.id));
         assert_eq!(ids(&prune(&store, &older_than(5)).unwrap()), []);

@@ -57,6 +57,24 @@ fn text(prefix: &Prefix, breakpoints: Breakpoints) -> String {
     String::from_utf8(body(&request, &Dialect::PLAIN).unwrap().to_vec()).unwrap()
 }
 
+/// The cache is warmed with the beginning of a conversation. Whether that asks for thinking depends on how it ends there.
+#[test]
+fn a_prefix_that_is_cut_is_the_prefix_of_fewer_messages() {
+    let messages = [turn(), vec![shown(Role::Assistant, "done"), shown(Role::User, "more")]].concat();
+    for style in STYLES {
+        let of = |count: usize| prefix(style, TOOLS, System::plain("be brief"), &messages[..count]);
+        let whole = of(messages.len());
+        for count in 1..=messages.len() {
+            let (cut, fewer) = (whole.until(count), of(count));
+            assert_eq!(cut.bytes(), fewer.bytes(), "{style:?} {count}");
+            let ends = |prefix: &Prefix| (prefix.messages(), prefix.open(), prefix.is_unreasoned());
+            assert_eq!(ends(&cut), ends(&fewer), "{style:?} {count}");
+        }
+    }
+    let native = prefix(NATIVE, "", System::plain("be brief"), &messages);
+    assert!(native.until(4).is_unreasoned() && !native.is_unreasoned());
+}
+
 #[test]
 fn a_request_for_text_alone_keeps_every_byte_that_a_cache_compares() {
     let written = |style, tools, tool_choice| {
