@@ -177,6 +177,15 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_an_excerpt_shows_as_it_was_is_followed_by_no_reminder() {
+        let conversation = conversation(&[("todo", Some("[ ] paint"))]);
+        let excerpt = Excerpt { id: MessageId(3), content: None, arguments: Vec::new(), keep_images: false };
+        let view = view(vec![Item::Messages(range(1, 2)), Item::Excerpt(excerpt), Item::Messages(range(4, 4))], 4);
+        let sent = sent(&conversation, &view);
+        assert!(sent.contains("Tool: todo says a lot") && !sent.contains("Kept from"), "{sent}");
+    }
+
+    #[test]
     fn an_empty_reminder_and_one_without_room_are_not_shown() {
         let long = "x".repeat(MOST - 10);
         let done = conversation(&[("todo", Some("[ ] paint")), ("todo", Some(" "))]);

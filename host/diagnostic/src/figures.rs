@@ -18,3 +18,16 @@ pub fn counted(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_thing_is_counted_in_the_singular() {
+        let shown = [0, 1, 2, 999, 1_000, 1_234_567].map(|number| counted(number, "session"));
+        let expected =
+            ["0 sessions", "1 session", "2 sessions", "999 sessions", "1,000 sessions", "1,234,567 sessions"];
+        assert_eq!(shown, expected);
+    }
+}

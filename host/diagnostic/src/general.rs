@@ -39,3 +39,18 @@ impl From<Category> for Code {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_general_code_of_each_category_is_of_that_category() {
+        let categories: Vec<Category> = ALL.iter().map(|code| code.category()).collect();
+        for (at, category) in categories.iter().enumerate() {
+            assert!(!categories[..at].contains(category), "{category:?} has two general codes");
+            // The code decides the exit status, by which scripts tell a cut reply from a failed command.
+            assert_eq!(Code::from(*category), ALL[at], "{category:?}");
+        }
+    }
+}

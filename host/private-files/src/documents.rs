@@ -202,6 +202,19 @@ mod tests {
         assert_eq!(documents.change(&document, Duration::ZERO, &mut |_| None).unwrap(), before);
     }
 
+    /// Who keeps what it read takes this version for that of its own change, and reads again when another process wrote.
+    #[test]
+    fn a_change_gives_the_version_that_it_wrote() {
+        let home = tempfile::tempdir().unwrap();
+        let document = Document { name: "count".to_owned(), most: 64, lasting: false };
+        let documents = FileDocuments::below(home.path());
+        for content in ["1", "22"] {
+            let written = documents.change(&document, Duration::ZERO, &mut |_| Some(content.into())).unwrap();
+            assert_eq!(written.unwrap().length, content.len() as u64);
+            assert_eq!(written, documents.version(&document));
+        }
+    }
+
     #[test]
     fn a_change_does_not_wait_for_ever() {
         let home = tempfile::tempdir().unwrap();

@@ -91,3 +91,51 @@ impl Snapshot {
         self.reasoning.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hermes_conversation::MessageId;
+
+    use super::*;
+    use crate::id::{CallId, Epoch, Position};
+
+    fn about(message: Option<u64>, call: Option<&str>, kind: EventKind) -> Event {
+        Event {
+            position: Position { epoch: Epoch("e".to_owned()), sequence: 1 },
+            session: None,
+            turn: None,
+            message: message.map(MessageId),
+            call: call.map(|call| CallId(call.to_owned())),
+            kind,
+        }
+    }
+
+    #[test]
+    fn no_message_behind_a_rewind_is_the_last_one() {
+        let mut snapshot = Snapshot::default();
+        for message in [3, 4, 7] {
+            snapshot.apply(&about(Some(message), None, EventKind::ReplyDone));
+        }
+        assert_eq!(snapshot.last_message, Some(MessageId(7)));
+        snapshot.apply(&about(Some(4), None, EventKind::Rewound { messages: 2 }));
+        assert!(snapshot.last_message.is_none_or(|last| last <= MessageId(4)), "{:?}", snapshot.last_message);
+    }
+
+    #[test]
+    fn a_result_ends_one_of_two_calls_with_its_id() {
+        let started = || EventKind::ToolStarted { name: "read".to_owned(), arguments: "{}".to_owned() };
+        let finished = || EventKind::ToolFinished {
+            name: "read".to_owned(),
+            content: String::new(),
+            failed: false,
+            elapsed_ms: 1,
+        };
+        let mut snapshot = Snapshot::default();
+        let mut running = Vec::new();
+        for kind in [started(), started(), finished(), finished()] {
+            snapshot.apply(&about(None, Some("c"), kind));
+            running.push(snapshot.running.len());
+        }
+        assert_eq!(running, [1, 2, 1, 0]);
+    }
+}

@@ -81,3 +81,17 @@ impl Head {
         commit.chars().filter(|character| !character.is_control()).take(10).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file of a repository says what its head is, and anybody may have written it.
+    #[test]
+    fn a_commit_is_shown_in_ten_digits_without_control_characters() {
+        let short = |commit: Option<&str>| Head { branch: None, commit: commit.map(str::to_owned) }.short();
+        assert_eq!(short(Some("0123456789abcdef")), "0123456789");
+        assert_eq!(short(Some("\x1b[2J\n0123456789")), "[2J0123456");
+        assert_eq!(short(None), "no commit");
+    }
+}

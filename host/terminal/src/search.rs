@@ -236,6 +236,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_typed_after_going_back_is_found_from_there_on() {
+        let mut search = Search::begin(&history());
+        write(&mut search, "har");
+        hold(&mut search, 'r');
+        assert_eq!(press(&mut search, KeyCode::Enter), Searched::Taken(2));
+        // The newest input has this too, but the user has left it behind.
+        write(&mut search, "bour");
+        assert_eq!(press(&mut search, KeyCode::Enter), Searched::Taken(2));
+    }
+
+    #[test]
     fn what_was_found_is_below_the_search_on_a_narrow_terminal_too() {
         let mut search = Search::begin(&history());
         write(&mut search, "quay");

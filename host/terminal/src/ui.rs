@@ -510,6 +510,8 @@ impl Shared {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
     use super::size as size_of_terminal;
     use super::*;
 
@@ -603,6 +605,45 @@ mod tests {
             assert!(shown.len() <= (rows / 2).max(3), "{rows}: {shown:?}");
             assert!(shown.contains(&"row 99".to_owned()), "{rows}: {shown:?}");
         }
+    }
+
+    fn press(state: &mut State, code: KeyCode, modifiers: KeyModifiers) -> Option<Outcome> {
+        state.event(Event::Key(KeyEvent::new(code, modifiers)))
+    }
+
+    #[test]
+    fn ctrl_c_closes_an_open_list_before_it_stops_the_turn() {
+        let mut state = state(io::sink());
+        state.is_busy = true;
+        state.picker = Some(Picker::new("sessions", Vec::new(), 0));
+        assert_eq!(press(&mut state, KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Outcome::Picked(None)));
+        assert!(state.picker.is_none());
+        assert_eq!(press(&mut state, KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Outcome::Interrupted));
+    }
+
+    #[test]
+    fn a_key_answers_no_question_that_was_drawn_for_another_size() {
+        let mut state = state(io::sink());
+        let choices = crate::question::Choices {
+            list: vec!["this".to_owned(), "that".to_owned()],
+            is_open: false,
+            takes_values: false,
+            hint: String::new(),
+        };
+        state.asking = Some((7, Question::with_choices(Box::new(|_| vec![Line::from("which?")]), choices)));
+        state.draw();
+        // The user has been reading it for a while.
+        let begun = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        state.asking.iter_mut().for_each(|(_, question)| question.begin(begun));
+        assert_eq!(state.tick(), None);
+        assert_eq!(press(&mut state, KeyCode::Down, KeyModifiers::NONE), None);
+        // The terminal has another size now, and no event has said so yet.
+        let (columns, rows) = state.size;
+        state.size = (columns + 1, rows);
+        assert_eq!(press(&mut state, KeyCode::Enter, KeyModifiers::NONE), None);
+        assert_eq!(state.size, (columns, rows), "it is drawn again");
+        let answered = press(&mut state, KeyCode::Enter, KeyModifiers::NONE);
+        assert_eq!(answered, Some(Outcome::Answered(7, Answer::Choice(0))));
     }
 
     /// It stayed in the scrollback above the answered question.
