@@ -169,6 +169,10 @@ fn places_are_found_in_the_bytes() {
     let bytes = b"a\xffb\xff";
     let text = Charset::Unknown.decode(bytes);
     assert_eq!(Charset::Unknown.places(bytes, &text, &[0, 1, 4, 5, 8]), Some(vec![0, 1, 2, 3, 4]));
+    // Half a unit at the end is a part of the file.
+    let bytes = b"a\0b";
+    let text = Charset::Utf16Le.decode(bytes);
+    assert_eq!(Charset::Utf16Le.places(bytes, &text, &[0, 1, text.len()]), Some(vec![0, 2, 3]));
     // Two letters that one code stands for.
     let bytes = b"\x88\x62x";
     let text = Charset::Legacy(BIG5).decode(bytes);
