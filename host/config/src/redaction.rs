@@ -132,13 +132,15 @@ mod tests {
             "api_key": "sk-0123456789abcdefghij", "TOKEN": "short", "client-secret": 12345, "password": ["a"],
             "api_keys": ["sk-0123456789abcdefghij", "${KEY}"],
             "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
-            "headers": {"Authorization": "Bearer abcdefghijklmnopqrst"},
+            "headers": {"Authorization": "Bearer abcdefghijklmnopqrst", "X-Workspace": "mine", "X-Key": "${KEY}"},
+            "env": {"PGUSER": "ada"},
         });
         let expected = json!({
             "api_key": "sk-012...ghij", "TOKEN": "***", "client-secret": "***", "password": ["***"],
             "api_keys": ["sk-012...ghij", "${KEY}"],
             "max_tokens": 5, "api_key_env": "NAME", "empty_token": "", "other_token": null, "later_api_key": "${KEY}",
-            "headers": {"Authorization": "Bearer...qrst"},
+            "headers": {"Authorization": "Bearer...qrst", "X-Workspace": "***", "X-Key": "${KEY}"},
+            "env": {"PGUSER": "***"},
         });
         assert_eq!(redacted(value), expected);
     }
