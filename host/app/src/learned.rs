@@ -1,9 +1,11 @@
-//! Windows that providers named in earlier sessions, for routes whose window is not configured.
+//! Windows that providers named: in earlier sessions when they refused a request, and in their lists of models.
+
+use std::collections::BTreeMap;
 
 use hermes_agent::{LearnedWindow, ServedModel};
 use hermes_config::Auxiliary;
 use hermes_diagnostic::{Fix, Notice};
-use hermes_models::{Route, WindowSource};
+use hermes_models::{LEAST_WINDOW, ListedModel, Route, WindowSource};
 use hermes_session_store::Ledger;
 use jiff::Timestamp;
 
@@ -13,8 +15,39 @@ async fn smaller(store: &dyn Ledger, address: &str, model: &str, window: u32) ->
     LearnedWindow::parse(&note).filter(|learned| learned.tokens < window)
 }
 
+/// The name of the note with the windows of a provider's list.
+fn listed_note(address: &str) -> String {
+    format!("windows:{address}")
+}
+
+/// Keeps the windows of a provider's list that no table knows, for sessions with these models.
+pub(crate) async fn keep_listed(store: &dyn Ledger, address: &str, models: &[ListedModel]) {
+    let windows: BTreeMap<&str, u32> =
+        models.iter().filter_map(|model| Some((model.name.as_str(), model.unknown_window()?))).collect();
+    let (name, value) = (listed_note(address), serde_json::to_string(&windows).unwrap_or_default());
+    let before = store.note(&name).await.ok().flatten();
+    if before.as_deref() == Some(value.as_str()) || (before.is_none() && windows.is_empty()) {
+        return;
+    }
+    if let Err(error) = store.set_note(&name, Some(&value)).await {
+        tracing::warn!(%error, "the windows of a provider's models were not stored");
+    }
+}
+
+/// The window of a model in its provider's list, if the list was read and no table knows it.
+async fn listed(store: &dyn Ledger, address: &str, model: &str) -> Option<u32> {
+    let note = store.note(&listed_note(address)).await.ok().flatten()?;
+    let windows: BTreeMap<String, u32> = serde_json::from_str(&note).ok()?;
+    windows.get(model).copied().filter(|window| *window >= LEAST_WINDOW)
+}
+
 /// Gives a route the window that its provider named. A configured window stays; then this is the smaller one.
 pub(crate) async fn apply(store: &dyn Ledger, route: &mut Route) -> Option<LearnedWindow> {
+    if matches!(route.window_source, WindowSource::Family | WindowSource::Assumed)
+        && let Some(window) = listed(store, &route.address(), &route.model.name).await
+    {
+        (route.model.context_length, route.window_source) = (window, WindowSource::Learned);
+    }
     let learned = smaller(store, &route.address(), &route.model.name, route.model.context_length).await?;
     if route.window_source == WindowSource::Configured {
         return Some(learned);

@@ -3,7 +3,7 @@
 use hermes_models::CooldownId;
 
 use crate::operations::{ChosenModel, ModelPlace, set_model};
-use crate::{AppError, ModelChoice, Setup};
+use crate::{AppError, ModelChoice, Setup, learned};
 
 pub use hermes_models::{ListedModel, ModelError, ProviderRow, Route, Source, Trial, WindowSource};
 
@@ -33,7 +33,19 @@ impl Setup {
     ///
     /// [`AppError::Model`], when the provider does not answer or has no list.
     pub async fn models_of(&self, route: &Route) -> Result<Vec<ListedModel>, AppError> {
-        Ok(hermes_models::list_models(route, &self.logins).await?)
+        let listed = hermes_models::list_models(route, &self.logins).await?;
+        // A list creates no home.
+        if let Ok(Some(_)) = self.store_to_read() {
+            self.keep_windows(route, &listed).await;
+        }
+        Ok(listed)
+    }
+
+    /// Keeps the windows of a provider's list, for sessions with these models.
+    pub async fn keep_windows(&self, route: &Route, listed: &[ListedModel]) {
+        if let Ok(store) = self.store() {
+            learned::keep_listed(&*store, &route.address(), listed).await;
+        }
     }
 
     /// Sends a small request to a model.

@@ -69,8 +69,14 @@ pub(crate) async fn run(command: Option<&ModelCommand>, console: Console) -> Res
         Some(ModelCommand::List { words, place, json }) => list(&setup, &place.choice(), words, *json, console).await,
         Some(ModelCommand::Use { name, provider }) => {
             let place = provider.as_ref().map(|provider| provider.trim().to_lowercase());
-            let model = named(&setup, name.trim(), place.as_deref(), console).await;
-            switch(&setup, &model, place.as_deref(), console)
+            let at = ModelChoice { provider: place.clone(), ..ModelChoice::default() };
+            let (model, listed) = named(&setup, name.trim(), &at, console).await;
+            let switched = switch(&setup, &model, place.as_deref(), console)?;
+            // The home is there now.
+            if let Some((route, listed)) = listed {
+                setup.keep_windows(&route, &listed).await;
+            }
+            Ok(switched)
         }
     }
 }
@@ -187,26 +193,31 @@ async fn pick(setup: &Setup, console: Console) -> Result<ExitCode, Failure> {
 /// How long a list may take that only adds what it knows of a model.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A model that the user names, with what the provider's list says of it. A name that is not in the list may be right all the same.
-async fn named(setup: &Setup, name: &str, provider: Option<&str>, console: Console) -> ChosenModel {
-    let choice = ModelChoice { provider: provider.map(str::to_owned), ..ModelChoice::default() };
+/// The list of models at a place.
+type ListedAt = (Route, Vec<ListedModel>);
+
+/// A model that the user names, with what the provider's list says of it, and the list. A name that is not in the list may be right
+/// all the same.
+pub(crate) async fn named(
+    setup: &Setup,
+    name: &str,
+    place: &ModelChoice,
+    console: Console,
+) -> (ChosenModel, Option<ListedAt>) {
     let unlisted = ChosenModel { name: name.to_owned(), window: None };
-    let Ok(route) = setup.route_to(&choice) else { return unlisted };
-    if route.is_offline() {
-        return unlisted;
-    }
+    let Some(route) = setup.route_to(place).ok().filter(|route| !route.is_offline()) else { return (unlisted, None) };
     let Ok(Ok(listed)) = tokio::time::timeout(PATIENCE, setup.models_of(&route)).await else {
-        return unlisted;
+        return (unlisted, None);
     };
     if let Some(found) = listed.iter().find(|model| model.name == name) {
-        return choice::chosen_of(found);
+        return (choice::chosen_of(found), Some((route, listed)));
     }
     if !listed.is_empty() {
         let near = most_similar(name, listed.iter().map(|model| model.name.clone()));
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         console.warning(&format!("{} does not list a model `{}`{near}", route.model.provider, text::line(name)));
     }
-    unlisted
+    (unlisted, Some((route, listed)))
 }
 
 /// Sets the model of new sessions.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use hermes_app::logins;
-use hermes_app::models::{ProviderRow, Route, known_provider, known_providers};
+use hermes_app::models::{ListedModel, ProviderRow, Route, known_provider, known_providers};
 use hermes_app::operations::{ChosenModel, ModelPlace, keep_variables, set_model};
 use hermes_app::{ModelChoice, Setup};
 use hermes_config::{Edit, most_similar};
@@ -65,8 +65,8 @@ pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<
     if let Access::Login(name) = access {
         make_login(&setup, name, console).await?;
     }
-    let model = match &arguments.model {
-        Some(name) => ChosenModel { name: name.trim().to_owned(), window: None },
+    let (model, listed) = match &arguments.model {
+        Some(name) => (ChosenModel { name: name.trim().to_owned(), window: None }, Vec::new()),
         None => model(&setup, &chosen, &access, is_asking, console).await?,
     };
 
@@ -76,6 +76,7 @@ pub(crate) async fn run(arguments: &SetupArguments, console: Console) -> Result<
         test(&wanted, &route, is_asking, console).await?;
     }
     setup.own()?;
+    setup.keep_windows(&route, &listed).await;
     // The key first: with it, but without the selection, nothing changes.
     keep_variables(&setup.home.dotenv(), access.variables())?;
     edit.save()?;
@@ -285,28 +286,32 @@ fn wanted(setup: &Setup, chosen: &Chosen, access: &Access, model: &ChosenModel) 
     Ok(Wanted { edit, removed, setup })
 }
 
-/// A model of the provider's list: the one that the user chooses, else the provider's default, else the only one.
+/// A model of the provider's list: the one that the user chooses, else the provider's default, else the only one. Also the list, if
+/// it was asked for.
 async fn model(
     setup: &Setup,
     chosen: &Chosen,
     access: &Access,
     is_asking: bool,
     console: Console,
-) -> Result<ChosenModel, Failure> {
+) -> Result<(ChosenModel, Vec<ListedModel>), Failure> {
     let unlisted = |name: &str| ChosenModel { name: name.to_owned(), window: None };
     let default = match chosen {
         Chosen::Known(row) => row.model,
         Chosen::Server(_) => None,
     };
     if let Some(default) = default.filter(|_| !is_asking) {
-        return Ok(unlisted(default));
+        return Ok((unlisted(default), Vec::new()));
     }
     let wanted = wanted(setup, chosen, access, &unlisted(default.unwrap_or_default()))?.setup;
     let route = wanted.route_to(&ModelChoice::default())?;
     match offered(&wanted, &route).await {
-        Ok(listed) if is_asking => choice::choose(&listed, &route, &wanted.prices().0, console)?.ok_or_else(cancelled),
+        Ok(listed) if is_asking => {
+            let chosen = choice::choose(&listed, &route, &wanted.prices().0, console)?.ok_or_else(cancelled)?;
+            Ok((chosen, listed))
+        }
         Ok(listed) => match &listed[..] {
-            [only] => Ok(choice::chosen_of(only)),
+            [only] => Ok((choice::chosen_of(only), listed)),
             several => {
                 let some: Vec<&str> = several.iter().take(10).map(|model| model.name.as_str()).collect();
                 let why = format!("the server offers {}", text::counted(several.len() as u64, "model"));
@@ -319,8 +324,8 @@ async fn model(
             let shown = default.map_or_else(String::new, |name| format!(" [Enter takes {name}]"));
             let name = question::typed(&format!("Name of the model{shown}:"))?;
             match (name.is_empty(), default) {
-                (false, _) => Ok(unlisted(&name)),
-                (true, Some(default)) => Ok(unlisted(default)),
+                (false, _) => Ok((unlisted(&name), Vec::new())),
+                (true, Some(default)) => Ok((unlisted(default), Vec::new())),
                 (true, None) => Err(cancelled()),
             }
         }

@@ -365,8 +365,12 @@ fn what_fits(
             notes.extend(said.map(|what| format!("the {what} of {} is for another provider: not used", layer.source)));
             continue;
         }
-        fitting.window = fitting.window.or(layer.context_length);
         fitting.model = fitting.model.or_else(|| Some((layer.model.clone()?, layer.source.clone())));
+        // A window belongs to the model that its layer names.
+        let chosen = fitting.model.as_ref().map(|(name, _)| name);
+        if layer.model.is_none() || layer.model.as_ref() == chosen {
+            fitting.window = fitting.window.or(layer.context_length);
+        }
         if let (None, Some(given)) = (fitting.mode, &layer.api_mode) {
             let unknown = || ResolveError::ApiMode { given: given.clone(), known: OTHER_MODES.contains(&&**given) };
             fitting.mode = Some(ApiMode::parse(given).ok_or_else(unknown)?);
