@@ -30,8 +30,10 @@ struct Cell {
     tone: Tone,
     /// Without spaces at its end.
     text: String,
-    /// In columns of the terminal.
+    /// In columns of a terminal that measures as Hermes does.
     width: usize,
+    /// The most columns that another terminal may take for it.
+    most: usize,
 }
 
 impl Table {
@@ -44,7 +46,7 @@ impl Table {
     pub fn row<const N: usize>(&mut self, cells: [(Tone, String); N]) {
         let cells = cells.map(|(tone, mut text)| {
             text.truncate(text.trim_end().len());
-            Cell { tone, width: text::columns(&text), text }
+            Cell { tone, width: hermes_terminal::width(&text), most: text::columns(&text), text }
         });
         self.rows.push(cells.into());
     }
@@ -85,12 +87,12 @@ impl Table {
         if last.text.is_empty() {
             before.space = 0;
         }
-        let width = before.width + before.space + last.width;
-        let Some(columns) = columns.filter(|columns| width >= *columns) else {
+        let most = before.most + before.space + last.most;
+        let Some(columns) = columns.filter(|columns| most >= *columns) else {
             before.text(last, console);
             return format!("{}\n", before.painted);
         };
-        let has_room = before.width + before.space + text::NARROWEST < columns;
+        let has_room = before.most + before.space + text::NARROWEST < columns;
         let indent = if has_room { before.width + before.space } else { INDENT.min(columns / 2) };
         let mut parts = text::wrapped(&last.text, Some(columns.saturating_sub(indent + 1).max(1)));
         if parts.len() > MOST_LINES {
@@ -123,8 +125,9 @@ impl Table {
 struct Line {
     plain: String,
     painted: String,
-    /// Columns of the texts.
+    /// Columns of the texts, and the most that a terminal may take for them.
     width: usize,
+    most: usize,
     /// Spaces before the next text.
     space: usize,
 }
@@ -145,6 +148,7 @@ impl Line {
             line.push_str(text);
         }
         self.width += space + cell.width;
+        self.most += space + cell.most;
     }
 }
 
@@ -161,6 +165,12 @@ mod tests {
         }
         let expected = "name   size  what\na         1  one\n漢字  1,000  two columns each\n         20\n";
         assert_eq!(table.text(Console::plain(false)), expected);
+        // Signs that some terminals show wide do not move the next column.
+        let mut table = Table::new(&[Align::Left, Align::Left]);
+        for bar in ["█▌··", "····"] {
+            table.row([(Tone::Plain, bar.to_owned()), (Tone::Plain, "share".to_owned())]);
+        }
+        assert_eq!(table.text(Console::plain(false)), "█▌··  share\n····  share\n");
     }
 
     #[test]
