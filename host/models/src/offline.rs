@@ -8,7 +8,7 @@ mod grammar;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hermes_conversation::{Model, Role, ToolCall, Usage, tokens};
+use hermes_conversation::{Model, Role, ToolCall, Usage, fence, tokens};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -201,8 +201,9 @@ fn result_lines(messages: &[Message]) -> Vec<String> {
         .collect()
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a text, on one line. Of a text of strangers, which is between marks, its own words.
 fn echo(text: &str) -> String {
+    let text = fence::block(text, fence::UNTRUSTED_TEXT).map_or(text, fence::inside);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_ECHO) {
         Some((end, _)) => format!("{}…", &line[..end]),

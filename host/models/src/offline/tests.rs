@@ -115,3 +115,10 @@ async fn a_prompt_beyond_the_window_is_refused_as_a_real_provider_would() {
     let long = user(&format!("say {}", grammar::filler(3_000)));
     assert!(matches!(ask(&[long], "", 2_000).await.0, Err(ModelError::TooLong { .. })));
 }
+
+#[test]
+fn a_text_of_strangers_is_told_without_its_marks() {
+    let fenced = fence::Marks::repeatable().enclose(fence::UNTRUSTED_TEXT, "the sea is calm");
+    assert_eq!(echo(&fenced), "the sea is calm");
+    assert_eq!(echo("the sea\nis calm"), "the sea is calm");
+}
