@@ -65,12 +65,16 @@ impl Picker {
         self.groups.get(row).map_or("", String::as_str)
     }
 
-    /// The rows that have all typed words, in any order and case.
+    /// Whether a text has all typed words, in any order and case.
+    fn has_words(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        self.typed.split_whitespace().all(|word| text.contains(&word.to_lowercase()))
+    }
+
+    /// The rows that have all typed words.
     fn found(&self) -> Vec<usize> {
-        let words: Vec<String> = self.typed.split_whitespace().map(str::to_lowercase).collect();
         let has = |(at, row): (usize, &Candidate)| {
-            let text = format!("{} {} {}", self.group(at), row.text, row.about).to_lowercase();
-            words.iter().all(|word| text.contains(word)).then_some(at)
+            self.has_words(&format!("{} {} {}", self.group(at), row.text, row.about)).then_some(at)
         };
         self.rows.iter().enumerate().filter_map(has).collect()
     }
@@ -111,7 +115,10 @@ impl Picker {
 
     fn search(&mut self, typed: String) {
         if self.is_searched() && typed != self.typed {
-            (self.typed, self.selected) = (typed, 0);
+            self.typed = typed;
+            // A row with this name is meant, though the words of others have it too.
+            let is_named = |at: &usize| self.has_words(&self.rows[*at].text);
+            self.selected = self.found().iter().position(is_named).unwrap_or(0);
         }
     }
 
@@ -232,6 +239,15 @@ mod tests {
             shown(&picker)[1..],
             ["> TEA harb", "  Green tea  3 d ago · about the harbour", "1 of 3 · type to search · enter chooses…"]
         );
+        let typed = |picker: &mut Picker, text: &str| {
+            picker.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+            picker.paste(text);
+        };
+        typed(&mut picker, "tea");
+        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Row(1));
+        typed(&mut picker, "ago");
+        assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Row(0), "no name has it");
+        typed(&mut picker, "TEA harb");
         picker.paste("our\nzzz");
         assert_eq!(press(&mut picker, KeyCode::Enter), Picked::Open);
         assert!(shown(&picker)[2].starts_with("nothing has these words"));
