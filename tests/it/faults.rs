@@ -1,7 +1,7 @@
 //! Every way in which a model's server fails, in each wire format: what the user reads, how often the request is sent, and that the
 //! session goes on afterwards. `docs/use/model-failures.md` shows the result; run with `INSTA_UPDATE=always` to write it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hermes_tests::oracle::{assert_valid_anthropic_request, assert_valid_request, assert_valid_responses_request};
-use hermes_tests::{Home, Reply, Server, dead_endpoint};
+use hermes_tests::{Call, Home, Reply, Server, dead_endpoint};
 use serde_json::{Value, json};
 
 /// Text of a reply that must not be stored.
@@ -462,4 +462,52 @@ fn a_key_that_was_replaced_while_a_session_runs_is_used_after_one_refusal() {
     assert!(first.contains("sk-first") && second.contains("sk-first"), "{keys:?}");
     assert!(third.contains(NEW), "{keys:?}");
     assert!(!output.stderr.contains(NEW) && !output.stdout.contains(NEW), "{output}");
+}
+
+/// One step of the task: it moves the end of the list down by a line, so that a step that runs twice shows.
+fn step(number: usize) -> Reply {
+    let edit = json!({"path": "list.txt", "old_string": "END", "new_string": format!("{number}\nEND")});
+    Reply::calls([Call::new(&format!("call{number}"), "patch", &edit)])
+}
+
+/// Each request of a task of seven steps fails once: it is cut, refused, limited or left without an answer.
+fn survives(seed: usize) {
+    let tried: Mutex<BTreeSet<usize>> = Mutex::default();
+    let server = Server::answering(move |body, _| {
+        let done = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool").count();
+        let reply = if done < 7 { step(done + 1) } else { Reply::text("All seven steps are done.") };
+        if !tried.lock().unwrap().insert(done) {
+            return reply;
+        }
+        match (seed + done) % 4 {
+            0 => reply.saying("Now the next").disconnect_after(2),
+            1 => Reply::error(529, "overloaded").header("retry-after-ms", "1"),
+            2 => Reply::error(429, "slow down").header("retry-after-ms", "1"),
+            _ => reply.saying("Now the").hang_after(1),
+        }
+    });
+    let home = Home::with(&server);
+    home.set("model.retry_for", json!(300));
+    home.set("model.silence_timeout", json!(1));
+    home.write_workspace("list.txt", "END\n");
+    let output = home.hermes(&["-z", "Do the seven steps."]).run().success();
+    assert!(output.stdout.contains("All seven steps are done."), "{output}");
+    assert_eq!(
+        std::fs::read_to_string(home.workspace().join("list.txt")).unwrap(),
+        "1\n2\n3\n4\n5\n6\n7\nEND\n",
+        "{output}"
+    );
+    assert_eq!(server.turns().len(), 16, "each of eight requests failed once\n{output}");
+}
+
+#[test]
+fn a_task_survives_a_server_that_cuts_stalls_and_refuses_at_every_step() {
+    let (short, long) = (0..2, 0..200);
+    let seeds: Vec<usize> = hermes_test_data::at_length(short, long).collect();
+    for some in seeds.chunks(8) {
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = some.iter().map(|seed| scope.spawn(move || survives(*seed))).collect();
+            runs.into_iter().for_each(|run| run.join().unwrap());
+        });
+    }
 }

@@ -86,7 +86,7 @@ impl Hermes {
         self
     }
 
-    /// Starts it on a terminal of its own, without colours.
+    /// Starts it on a terminal of its own, of which nothing is known (`TERM`), so that nothing is drawn on it.
     #[cfg(unix)]
     pub fn at_terminal(self) -> crate::terminal::Terminal {
         self.at_terminal_of(0, 0)

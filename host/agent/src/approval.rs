@@ -21,7 +21,7 @@ mod tests;
 mod variable;
 
 pub(crate) use code::is_known as is_interpreter;
-pub(crate) use gate::{CallEffect, Gate, PluginGate, SessionRights, is_of_plan};
+pub(crate) use gate::{CallEffect, Gate, PluginGate, Refused, SessionRights};
 pub use hermes_capabilities::files::{Listed, PatternError};
 pub use kept::{Kept, KeptApproval, KeptError};
 pub(crate) use mode::SessionMode;

@@ -259,7 +259,10 @@ fn size_of(event: &Event) -> usize {
         | EventKind::Notice { text, .. }
         | EventKind::Progress { text } => text.len(),
         EventKind::ToolStarted { name, arguments } => name.len() + arguments.len(),
-        EventKind::ToolFinished { name, content, .. } => name.len() + content.len(),
+        EventKind::ToolFinished { name, content, changes, .. } => {
+            let changed = changes.iter().flat_map(|change| &change.lines).map(String::len);
+            name.len() + content.len() + changed.sum::<usize>()
+        }
         EventKind::TaskChanged { task } => task.goal.len() + task.why.as_ref().map_or(0, String::len),
         EventKind::Steered { texts } => texts.iter().map(String::len).sum(),
         EventKind::TurnEnded { unsent, .. } => (1 << 10) + unsent.iter().map(String::len).sum::<usize>(),

@@ -1,8 +1,9 @@
 //! The connection between an open session and its front ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use hermes_capabilities::files::Seen;
+use hermes_protocol::{EventKind, Mode};
 
 use crate::approval::{SessionMode, SessionRights};
 use crate::checkpoints::Checkpoints;
@@ -46,6 +47,24 @@ impl Front {
             limits: ToolLimits::default(),
             project: ProjectFiles::default(),
         }
+    }
+
+    /// Switches the mode. What the user allowed for this session ends with the mode in which it was allowed.
+    pub(crate) fn choose_mode(&self, mode: Mode) {
+        let before = self.mode.get();
+        self.mode.set(mode);
+        self.feed.publish(EventKind::ModeChosen { mode });
+        if before != mode {
+            let ended = std::mem::take(&mut *self.rights.lock().unwrap_or_else(PoisonError::into_inner)).len();
+            match ended {
+                0 => {}
+                1 => self.feed.notice(format!("what you allowed for this session in the mode {before} has ended")),
+                many => self.feed.notice(format!(
+                    "the {many} actions that you allowed for this session in the mode {before} have ended"
+                )),
+            }
+        }
+        self.tell_shortfall();
     }
 
     /// Says why the mode does less than its name says.

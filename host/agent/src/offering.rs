@@ -60,8 +60,14 @@ pub(crate) async fn skills_of_new(host: &Host, workspace: PathBuf, front: &Front
     let quiet = Front { rights: front.rights.clone(), ..Front::new(FeedLimits::SHARED, front.mode.clone()) };
     let notices = NoticeSender::new(&host.home, session.id.as_str(), quiet.feed.clone());
     let answers = (quiet.questions, quiet.rights, quiet.seen, Changes::default(), quiet.mode);
-    let gate =
-        Gate::new(&host.approvals, Arc::clone(&host.documents), host.plugins.identities(), notices.clone(), answers);
+    let gate = Gate::new(
+        &host.approvals,
+        Arc::clone(&host.documents),
+        host.plugins.identities(),
+        notices.clone(),
+        &session.workspace,
+        answers,
+    );
     let history = Journal::empty(&host.store).history();
     let around = surroundings(host, &session, true, history, &notices, &Arc::new(gate));
     // No code of a plugin runs before its first call.

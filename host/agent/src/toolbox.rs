@@ -14,9 +14,11 @@ use hermes_plugin_host::services::Refusal;
 use hermes_plugin_host::{
     CallPreview, Effect, Image, Invocation, OfferedSchema, OfferedTools, Output, Tool, ToolPreview, Tools, WHOLE_TEXT,
 };
+use hermes_protocol::RefusedBy;
 
 use crate::answer::Answer;
-use crate::approval::{CallEffect, Gate, is_of_plan};
+use crate::approval::{CallEffect, Gate, Refused};
+use crate::call_record::refused_by;
 use crate::clarify;
 use crate::clash::{Owners, clash};
 use crate::delegation::limits::{Listing, ToolLimits};
@@ -453,21 +455,40 @@ impl Toolbox {
         let result = self.carry_out(call, id).await;
         let elapsed_ms = u64::try_from(self.gate.running().taken(&begun).as_millis()).unwrap_or(u64::MAX);
         let failed = result.is_err();
+        let mut refused = match &result {
+            Ok(content) => content.refused,
+            Err(Failed::Hook(_)) => Some(RefusedBy::Hook),
+            Err(Failed::Refused(refused)) => Some(refused_by(refused.by)),
+            Err(Failed::Host(_) | Failed::Tool(_)) => None,
+        };
         // A tool's error text is as foreign as its results. Errors that Hermes words itself are not.
         let may_be_foreign = match &result {
             Ok(content) => !content.is_of_host,
             Err(Failed::Tool(_)) => true,
-            Err(Failed::Host(_) | Failed::Hook(_)) => false,
+            Err(Failed::Host(_) | Failed::Hook(_) | Failed::Refused(_)) => false,
         };
         let is_of_foreign_hook = matches!(&result, Err(Failed::Hook(blocked)) if self.foreign.contains(&blocked.hook));
         let Content { text, images, structured, reminder, whole, .. } =
             result.unwrap_or_else(|failed| Content::text(format!("error: {}", failed.text())));
+        let (changes, quoted) = self.gate.record().end(&text);
+        refused = refused.or(quoted.filter(|_| failed));
         let is_of_strangers = || {
             self.offered.get(&call.name).is_some_and(|offered| self.is_untrusted(offered))
                 || kept_results::is_of_strangers(&call.arguments, &text)
         };
         let is_untrusted = is_of_foreign_hook || may_be_foreign && is_of_strangers();
-        let answer = Answer { content: text, images, structured, reminder, whole, is_untrusted, failed, elapsed_ms };
+        let answer = Answer {
+            content: text,
+            images,
+            structured,
+            reminder,
+            whole,
+            is_untrusted,
+            failed,
+            refused,
+            changes,
+            elapsed_ms,
+        };
         self.dispatcher.after_tool(call, self.owner(call), &answer);
         answer
     }
@@ -525,9 +546,9 @@ impl Toolbox {
         match self.gate.tool(plugin, call, deed, objections).await {
             Ok(()) => {}
             Err(refused) if refused.by == Refusal::Plan => {
-                return Ok(Content { is_of_host: true, ..Content::text(refused.text) });
+                return Ok(Content { is_of_host: true, ..Content::unchanged(refused.text) });
             }
-            Err(refused) => return Err(Failed::Host(refused.text)),
+            Err(refused) => return Err(Failed::Refused(refused)),
         }
         if is_of_shelf {
             let found = match self.open(call) {
@@ -546,7 +567,8 @@ impl Toolbox {
         let invocation = Invocation { id, name: call.name.clone(), arguments: call.arguments.clone(), extra };
         let output = match offered.plugin.call(invocation).await.map_err(|error| error.for_model(&call.name)) {
             Ok(output) => output,
-            Err(text) if is_of_plan(&text) => return Ok(Content::text(text)),
+            // The tool has not failed: the user wants nothing changed.
+            Err(text) if self.gate.record().is_of_plan(&text) => return Ok(Content::unchanged(text)),
             Err(text) => return Err(Failed::Tool(text)),
         };
         self.mirrors.pass_on(offered.plugin.name(), &output);
@@ -562,12 +584,17 @@ enum Failed {
     Tool(String),
     /// A hook did not let it pass.
     Hook(Blocked),
+    /// The approvals did not let it pass.
+    Refused(Refused),
 }
 
 impl Failed {
     fn text(self) -> String {
         match self {
-            Self::Host(text) | Self::Tool(text) | Self::Hook(Blocked { text, .. }) => text,
+            Self::Host(text)
+            | Self::Tool(text)
+            | Self::Hook(Blocked { text, .. })
+            | Self::Refused(Refused { text, .. }) => text,
         }
     }
 }
@@ -581,11 +608,19 @@ struct Content {
     whole: Option<String>,
     /// Whether Hermes says this in place of the tool.
     is_of_host: bool,
+    /// Who did not let the call do what it was to do.
+    refused: Option<RefusedBy>,
 }
 
 impl Content {
     fn text(text: String) -> Self {
-        Self { text, images: Vec::new(), structured: None, reminder: None, whole: None, is_of_host: false }
+        let (images, structured, reminder, whole) = (Vec::new(), None, None, None);
+        Self { text, images, structured, reminder, whole, is_of_host: false, refused: None }
+    }
+
+    /// The answer to a call that the mode `plan` refuses.
+    fn unchanged(text: String) -> Self {
+        Self { refused: Some(RefusedBy::Mode), ..Self::text(text) }
     }
 
     /// Converts the images. The text names each image that cannot be sent.
@@ -616,7 +651,7 @@ impl Content {
                 Err(why) => text.push_str(&format!("\n[an image is left out: {why}]")),
             }
         }
-        Self { text, images: parts, structured, reminder, whole, is_of_host: false }
+        Self { text, images: parts, structured, reminder, whole, is_of_host: false, refused: None }
     }
 }
 

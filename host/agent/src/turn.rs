@@ -496,6 +496,12 @@ async fn ask(
             }
             Delta::Call(name) => feed.publish(EventKind::CallForming { name: name.to_owned() }),
             Delta::Notice(text) => feed.notice(text),
+            Delta::Again => {
+                shown = false;
+                partial.clear();
+                scrubber = Scrubber::default();
+                feed.publish(EventKind::ReplyCut);
+            }
         };
         let persistence = match attempts.has_another(&host.chain) {
             true => Persistence::Brief,

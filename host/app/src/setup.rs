@@ -33,9 +33,6 @@ use crate::bundled::BUNDLED;
 use crate::desk::Tenant;
 use crate::{AppError, Home, embedding, ephemeral, learned, store};
 
-/// Seconds for which unattended work tries again, if nothing is configured.
-const UNATTENDED: u64 = 300;
-
 /// The home folder, read once at the start of an operation.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -165,10 +162,9 @@ impl Setup {
         })
     }
 
-    /// How long requests of a session are tried again. Nobody waits for unattended work.
-    pub(crate) fn retry_for(&self, one_shot: bool) -> Duration {
-        let configured = self.config.settings().model.retry_for.map(|seconds| u64::from(seconds.get()));
-        Duration::from_secs(configured.unwrap_or(if one_shot { UNATTENDED } else { 0 }))
+    /// How long requests of a session are tried again.
+    pub(crate) fn retry_for(&self) -> Duration {
+        Duration::from_secs(self.config.settings().model.retry_for.get().into())
     }
 
     /// How much a model should think; `None` leaves that to its provider.

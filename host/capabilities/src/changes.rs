@@ -50,7 +50,8 @@ impl Changes {
         self.0.is_some()
     }
 
-    pub(crate) fn begin(&self) -> Pending {
+    /// A file tool begins.
+    pub fn begin(&self) -> Pending {
         Pending(self.0.as_ref().map(|recorder| recorder.change()))
     }
 
@@ -61,10 +62,11 @@ impl Changes {
 }
 
 /// A change that is recorded when this is dropped, if somebody records changes.
-pub(crate) struct Pending(Option<Box<dyn PendingChange>>);
+pub struct Pending(Option<Box<dyn PendingChange>>);
 
 impl Pending {
-    pub(crate) fn will_change(&self, path: &Path) {
+    /// This path, with links resolved, is about to change. Blocks.
+    pub fn will_change(&self, path: &Path) {
         if let Some(pending) = &self.0 {
             pending.will_change(path);
         }

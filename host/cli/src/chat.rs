@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hermes_app::spending::Sum;
-use hermes_app::{AppError, Beginning, Desk, Lifetime, Opened, SessionHandle, SessionRequest};
+use hermes_app::{AppError, Beginning, Desk, Lifetime, ModelChoice, Opened, SessionHandle, SessionRequest};
 use hermes_protocol::{
-    Accepted, Command, CommandError, Compression, CompressionEnd, EventKind, Message, Mode, OnConflict, Part, Role,
-    SessionId, TurnEnd, Turns, UserMessage,
+    Accepted, Command, CommandError, Compression, CompressionEnd, Effort, EventKind, Message, Mode, OnConflict, Part,
+    Role, SessionId, TurnEnd, Turns, UserMessage,
 };
 use tokio::runtime::Handle;
 
@@ -69,6 +69,9 @@ struct Chat {
     ran: Vec<String>,
     /// The provider whose model the user chose for this conversation; `None` for that of the configuration.
     provider: Option<String>,
+    /// The model and the engine that the user chose last, and how much the model should think. A new conversation keeps them.
+    chosen: ModelChoice,
+    effort: Option<Effort>,
 }
 
 /// Runs the chat until the user leaves. It begins with a message, if one is given.
@@ -95,7 +98,7 @@ pub(crate) async fn run(
         let listed = conversations::resumable(&desk, None).await?;
         let opened = open(&desk, &completion, &ctrl_c, console)?;
         let picked = match (opened.live(), listed.is_empty()) {
-            (Some(live), false) => conversations::pick(live, listed).await,
+            (Some(live), false) => conversations::pick(live, listed, &request.workspace).await,
             _ => None,
         };
         let Some(picked) = picked else {
@@ -126,6 +129,8 @@ pub(crate) async fn run(
         front.draw_on(live);
     }
     let mut chat = Chat {
+        chosen: request.model.clone(),
+        effort: None,
         desk,
         request,
         front,
@@ -233,7 +238,7 @@ fn cost_of(desk: &Arc<Desk>) -> CostOf {
 fn open(desk: &Desk, completion: &Completion, ctrl_c: &CtrlC, console: Console) -> Result<Lines, Failure> {
     let history = desk.setup().home.history();
     let opened = match console.can_draw() {
-        true => Live::open(history, completion, ctrl_c).map(Lines::Live),
+        true => Live::open(history, completion, ctrl_c, console.colours()).map(Lines::Live),
         false => Lines::open(history, completion).inspect(|lines| {
             if lines.is_terminal() {
                 // A turn makes the terminal silent, and a signal must not leave it so.
@@ -415,7 +420,9 @@ impl Chat {
             Some(Slash::Branch) => self.branch().await,
             Some(Slash::Model(Some(model))) => self.switch_model(model).await,
             Some(Slash::Engine(Some(engine))) => {
-                self.switch(Command::ChooseEngine { engine }).await;
+                if self.switch(Command::ChooseEngine { engine: engine.clone() }).await {
+                    self.chosen.engine = Some(engine);
+                }
             }
             Some(Slash::Think(think)) => self.think(think).await,
             Some(Slash::Mode(Some(mode))) => self.choose_mode(mode).await,
@@ -490,7 +497,14 @@ impl Chat {
                         self.unsent = (status.messages == before).then(|| text.to_owned());
                         self.fail(&problem.into());
                         if self.live.is_some() {
-                            self.screen.line(Tone::Faint, "/retry sends the message again");
+                            // More than the message is stored: replies with the results of their calls.
+                            let way = match status.messages > before + 1 {
+                                true => {
+                                    "\"continue\" goes on from here and keeps everything; /retry begins the turn anew, and its changes of files stay"
+                                }
+                                false => "/retry sends the message again",
+                            };
+                            self.screen.line(Tone::Faint, way);
                         }
                     }
                 }
@@ -702,6 +716,7 @@ impl Chat {
                 if let Err(error) = self.front.send(Command::ChooseEffort { effort }, &mut self.screen).await {
                     return self.fail(&error.into());
                 }
+                self.effort = Some(effort);
             }
             Think::Show(shown) => self.screen.show_reasoning(shown),
             Think::Tell => {}
@@ -734,9 +749,17 @@ impl Chat {
     }
 
     async fn new_session(&mut self) {
-        match self.desk.session(&self.request.beginning(Beginning::New)).await {
+        let request = SessionRequest { model: self.chosen.clone(), ..self.request.beginning(Beginning::New) };
+        match self.desk.session(&request).await {
             Ok(Opened { session, .. }) => {
+                let provider = self.provider.take();
                 self.follow(session).await;
+                self.provider = provider;
+                if let Some(effort) = self.effort
+                    && let Err(error) = self.front.send(Command::ChooseEffort { effort }, &mut self.screen).await
+                {
+                    self.fail(&error.into());
+                }
                 self.ran.clear();
                 self.screen.line(Tone::Faint, "new conversation");
             }

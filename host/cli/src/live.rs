@@ -8,7 +8,7 @@ use std::time::Instant;
 use hermes_app::files::append_file;
 use hermes_protocol::{CallId, Mode, SessionId, Status};
 use hermes_terminal::{
-    Activity, Answer, Colours, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted,
+    Activity, Answer, Colours, Line, NotCopied, Outcome, Part, Paused, Picker, Question, Span, Ui, Written, painted,
     printable, rendered, wrapped,
 };
 use rustyline::history::{FileHistory, History as _};
@@ -38,7 +38,7 @@ struct Shared {
 
 impl Live {
     /// Takes over the terminal.
-    pub(crate) fn open(path: PathBuf, completion: &Completion, ctrl_c: &CtrlC) -> io::Result<Self> {
+    pub(crate) fn open(path: PathBuf, completion: &Completion, ctrl_c: &CtrlC, colours: Colours) -> io::Result<Self> {
         // Create the file here, with permissions for its owner only.
         drop(append_file(&path)?);
         let config = rustyline::Config::builder().max_history_size(HISTORY_LINES).map_err(io::Error::other)?;
@@ -82,7 +82,7 @@ impl Live {
         let earlier = history.iter().cloned().collect();
         let of_menu = completion.clone();
         let complete = move |typed: &str| of_menu.complete(typed);
-        let ui = Arc::new(Ui::open(Colours::Shown, earlier, Box::new(complete), report)?);
+        let ui = Arc::new(Ui::open(colours, earlier, Box::new(complete), report)?);
         let drawn = Arc::downgrade(&ui);
         completion.files().listen(move || {
             if let Some(ui) = drawn.upgrade() {
@@ -248,7 +248,7 @@ impl Drop for Shared {
 
 /// The columns before the other rows of a line: behind its mark, or below its last cell.
 fn indent(line: &str) -> usize {
-    if ["> ", "· ", "× "].iter().any(|mark| line.starts_with(mark)) {
+    if ["> ", "· ", "× ", "⊘ ", "■ "].iter().any(|mark| line.starts_with(mark)) {
         return 2;
     }
     let text = line.trim_start();
@@ -313,6 +313,18 @@ impl Drawn {
             wrapped(&spans, columns, &[], &[indent.into()])
         });
         ui.print(&rows.collect::<Vec<_>>());
+    }
+
+    /// The columns for text.
+    pub(crate) fn columns(&self) -> usize {
+        self.live.ui().columns()
+    }
+
+    /// Keeps rows that a key shows.
+    pub(crate) fn fold(&self, title: &str, rows: impl Iterator<Item = (Tone, String)>) {
+        let rows = std::iter::once((Tone::Faint, title.to_owned())).chain(rows);
+        let line = |(tone, row): (Tone, String)| Line::styled(printable(&row).into_owned(), tone.style());
+        self.live.ui().fold(rows.map(line).collect());
     }
 
     /// The turn, or another command, does something from now on.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use hermes_terminal::{Candidate, Chooser, Colours, Picker};
+use hermes_terminal::{Candidate, Chooser, Picker};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::console::Console;
@@ -34,7 +34,7 @@ pub(crate) fn chosen(
     console: Console,
 ) -> Result<Option<usize>, Failure> {
     if console.can_draw() {
-        return Ok(Chooser::open(Colours::Shown)?.pick(Picker::new(title, rows, selected)));
+        return Ok(Chooser::open(console.colours())?.pick(Picker::new(title, rows, selected)));
     }
     let mut words = String::new();
     loop {

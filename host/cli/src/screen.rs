@@ -1,6 +1,7 @@
 //! Where the events of turns are shown: what is written to standard output, or drawn.
 
 mod events;
+mod excerpt;
 mod lines;
 
 use std::io::{self, Write};

@@ -206,8 +206,8 @@ impl Slash {
             |command: Self, usage: &'static str| if rest.is_empty() { command } else { Self::Misused { usage } };
         Some(match word {
             "help" | "?" => Self::Help,
-            "new" | "reset" => Self::New,
-            "context" => context(rest).unwrap_or(Self::Misused { usage: "/context [summary [N]]" }),
+            "new" | "reset" | "clear" => Self::New,
+            "context" | "status" => context(rest).unwrap_or(Self::Misused { usage: "/context [summary [N]]" }),
             "compress" | "compact" => {
                 let (preview, focus) = match rest.strip_prefix("--preview") {
                     Some(focus) if focus.is_empty() || focus.starts_with(char::is_whitespace) => (true, focus.trim()),
@@ -250,12 +250,12 @@ impl Slash {
                 (_, None) => Self::Misused { usage: "/think [none|minimal|low|medium|high|xhigh|max|show|hide]" },
             },
             "engine" => Self::Engine(named()),
-            "mode" | "approvals" => match (rest, rest.parse()) {
+            "mode" | "approvals" | "permissions" => match (rest, rest.parse()) {
                 ("", _) => Self::Mode(None),
                 (_, Ok(mode)) => Self::Mode(Some(mode)),
                 (_, Err(_)) => Self::Misused { usage: "/mode [ask|accept-edits|plan|auto]" },
             },
-            "usage" => alone(Self::Usage, "/usage"),
+            "usage" | "cost" => alone(Self::Usage, "/usage"),
             "exit" | "quit" => Self::Exit,
             _ => Self::Unknown { name: name.to_owned(), nearest: nearest(name) },
         })

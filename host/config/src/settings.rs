@@ -105,8 +105,8 @@ pub struct ModelSection {
     pub context_length: Option<Whole<2000>>,
     /// The wire format: `chat_completions`, `codex_responses` or `anthropic_messages`. The default is the provider's.
     pub api_mode: Option<String>,
-    /// Seconds for which a request is tried again after its first three attempts, if waiting may help. The default is 0 at a terminal and 300 for `hermes -z`.
-    pub retry_for: Option<Whole<0>>,
+    /// Seconds for which a request is tried again after its first three attempts, if waiting may help, and for which a reply that broke off is asked for again.
+    pub retry_for: Whole<0>,
     /// Seconds for which a model may send nothing before Hermes gives a request up. The default is 180, or 900 for a server on this machine; models that are known to think for minutes have up to 600.
     pub silence_timeout: Option<Whole<1>>,
     /// Seconds before a model that failed is asked again while a fallback answers. Each further failure doubles them, up to an hour; a refused key or an empty account has five times as long.
@@ -128,7 +128,7 @@ impl Default for ModelSection {
             auth: None,
             context_length: None,
             api_mode: None,
-            retry_for: None,
+            retry_for: const { Whole::new(300) },
             silence_timeout: None,
             cooldown: const { Whole::new(60) },
             reasoning_effort: None,

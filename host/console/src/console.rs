@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hermes_terminal::{Color, Modifier, Style, Ui};
+use hermes_terminal::{Color, Colours, Modifier, Style, Ui};
 use serde::Serialize;
 
 use crate::failure::{Failure, Kind};
@@ -94,11 +94,15 @@ impl Console {
         self.stderr && self.colour && !is_drawing()
     }
 
-    /// Whether a chat can draw: standard input, output and error are a terminal that obeys more than line feeds, and the user
-    /// wants more than plain text.
+    /// Whether a chat can draw: standard input, output and error are a terminal that obeys more than line feeds.
     pub fn can_draw(self) -> bool {
         let is_known = std::env::var_os("TERM").is_some_and(|value| !value.is_empty());
-        self.screen && self.stderr && self.colour && is_known && io::stdin().is_terminal()
+        self.screen && self.stderr && !self.dumb && is_known && io::stdin().is_terminal()
+    }
+
+    /// What is drawn with.
+    pub fn colours(self) -> Colours {
+        if self.colour { Colours::Shown } else { Colours::Styles }
     }
 
     /// A text for standard output.

@@ -113,9 +113,14 @@ pub fn end_of_command(tool: &str, result: &str) -> Option<String> {
     is_end.then(|| shortened(&line(end), 60))
 }
 
+/// The line of a call that was refused: `⊘ patch cart.py … refused: you refused`.
+pub fn refused_call(name: &str, json: &str, why: &str) -> String {
+    format!("⊘ {} refused: {}", called(name, json), shortened(&one_line(&output(why)), 100))
+}
+
 /// The line of a call that was stopped.
 pub fn stopped_call(name: &str, json: &str) -> String {
-    format!("× {} stopped", called(name, json))
+    format!("■ {} stopped", called(name, json))
 }
 
 /// A call, up to the dots before its outcome.

@@ -1,7 +1,7 @@
 //! Endpoints over HTTP, whatever their wire format.
 //!
 //! Each provider has one client, which is created at the first request and reuses its connections. Redirects are off, because
-//! the key would be sent along. A request is retried only before anything of its reply was shown.
+//! the key would be sent along. What was shown of a reply is begun again only by callers that keep trying.
 
 mod events;
 mod persistence;
@@ -11,7 +11,7 @@ mod streams;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -107,6 +107,8 @@ pub(crate) struct Endpoint {
     /// Most bytes of one reply.
     largest: usize,
     client: Mutex<Option<Client>>,
+    /// Whether the server has ever answered. The address of one that has not may be wrong.
+    was_reached: AtomicBool,
 }
 
 /// A failed request, and whether to send it again.
@@ -122,6 +124,8 @@ enum Again {
     Reconnect,
     /// The server was reached; it may say when to come back.
     Later(Option<Duration>),
+    /// The server was reached and then silent for long, so that only patient callers try again.
+    IfPatient,
 }
 
 impl Failed {
@@ -171,6 +175,7 @@ impl Endpoint {
             patience,
             largest: LARGEST_REPLY,
             client: Mutex::new(None),
+            was_reached: AtomicBool::new(false),
         })
     }
 
@@ -205,6 +210,7 @@ impl Endpoint {
         let request = request.headers(authorized.headers.clone()).body(body.clone());
         let response = request.send().await.map_err(|error| self.not_sent(error))?;
         let status = response.status();
+        self.was_reached.store(true, Ordering::Relaxed);
         if status.is_redirection() {
             return Err(Failed::for_good(self.moved(&response)));
         }
@@ -395,7 +401,7 @@ impl Endpoint {
                 .is_some_and(|broke| matches!(broke, Broke::Read(error) if error.is_timeout()));
         if timed_out {
             let seconds = self.patience.silence.as_secs();
-            return Failed::for_good(ModelError::Stalled { host: self.host.clone(), seconds });
+            return Failed { error: ModelError::Stalled { host: self.host.clone(), seconds }, again: Again::IfPatient };
         }
         if let Some(too_large @ Broke::TooLarge(_)) = error.downcast_ref::<Broke>() {
             let error = ModelError::Cut { host: self.host.clone(), why: too_large.to_string(), partial };
@@ -505,10 +511,18 @@ impl Endpoint {
                 }
                 // What the server asks for counts, else our own delay. Nobody waits for hours.
                 Again::Later(Some(asked)) if asked > persistence.longest_wait() => return Err(error),
-                Again::Later(asked) if !shown => {
+                again => {
+                    let asked = match again {
+                        Again::Later(asked) => asked,
+                        // The connection was lost; a server that never answered may not be there at all.
+                        Again::Reconnect if self.was_reached.load(Ordering::Relaxed) => None,
+                        Again::IfPatient => None,
+                        Again::Reconnect | Again::Never => return Err(error),
+                    };
                     failures += 1;
                     let own = wait::delay(failures, self.patience.retry);
-                    if failures < most {
+                    // What the user has seen of a reply is begun again only by those who keep trying.
+                    if failures < most && !shown && matches!(again, Again::Later(_)) {
                         asked.unwrap_or(own)
                     } else {
                         // A server that asks for next to nothing, again and again, does not know better than we do.
@@ -519,11 +533,13 @@ impl Endpoint {
                         wait
                     }
                 }
-                _ => return Err(error),
             };
             let left = keep_trying.saturating_sub(begun.elapsed() + wait).as_secs();
             let left =
                 if left > 0 { format!(" (and for {left} s more if it fails; Ctrl-C stops)") } else { String::new() };
+            if shown {
+                on_delta(Delta::Again);
+            }
             on_delta(Delta::Notice(&format!("trying again in {}{left}: {error}", seconds(wait))));
             tokio::time::sleep(wait).await;
         }

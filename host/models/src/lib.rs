@@ -161,6 +161,8 @@ pub enum Delta<'a> {
     Call(&'a str),
     /// Not from the model: a message of the host, for example about a delay before another try.
     Notice(&'a str),
+    /// The reply broke off. What came so far is no part of it: it begins again.
+    Again,
 }
 
 /// A complete reply.

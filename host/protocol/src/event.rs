@@ -38,6 +38,39 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// Who did not let a call do what it was to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedBy {
+    /// The mode `plan`, which changes nothing.
+    Mode,
+    /// A rule of the configuration.
+    Rule,
+    /// A hook.
+    Hook,
+    /// The user.
+    User,
+    /// The user would have been asked, and the session has nobody to ask.
+    Unattended,
+}
+
+/// What a call changed in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    /// The file: relative to the session's folder if it is below it.
+    pub path: String,
+    /// The number of lines that are new.
+    pub added: u32,
+    /// The number of lines that are gone.
+    pub removed: u32,
+    /// The changed lines with some around them, each behind `+`, `-` or a space. None for a file that is no text, is large, or holds secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
+    /// The number of further lines, which are left out here.
+    #[serde(default)]
+    pub left_out: u32,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -96,6 +129,8 @@ pub enum EventKind {
         /// The session now.
         status: Status,
     },
+    /// The reply broke off, and the request is sent again. What was shown of the reply is no part of the conversation.
+    ReplyCut,
     /// A reply of the model is complete and stored; tool calls may follow.
     ReplyDone,
     /// A tool call begins.
@@ -115,6 +150,12 @@ pub enum EventKind {
         failed: bool,
         /// Duration in milliseconds.
         elapsed_ms: u64,
+        /// Who did not let it do what it was to do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<RefusedBy>,
+        /// What it changed in files, in the order of its changes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileDiff>,
     },
     /// A delegated task has begun, made progress, or ended.
     TaskChanged {

@@ -32,7 +32,7 @@ impl Snapshot {
             }
             EventKind::Text { text } => self.text.push_str(text),
             EventKind::Reasoning { text } => self.reasoning.push_str(text),
-            EventKind::ReplyDone => self.clear_reply(),
+            EventKind::ReplyDone | EventKind::ReplyCut => self.clear_reply(),
             EventKind::ToolStarted { name, arguments } => {
                 if let Some(call) = &event.call {
                     let (call, name, arguments) = (call.clone(), name.clone(), arguments.clone());
@@ -129,6 +129,8 @@ mod tests {
             content: String::new(),
             failed: false,
             elapsed_ms: 1,
+            refused: None,
+            changes: Vec::new(),
         };
         let mut snapshot = Snapshot::default();
         let mut running = Vec::new();

@@ -31,7 +31,7 @@ mod undo;
 
 pub use command::{Accepted, Command, CommandError, UserMessage, codes};
 pub use compression::{Compression, CompressionPreview};
-pub use event::{CompressionEnd, Event, EventKind, TurnEnd};
+pub use event::{CompressionEnd, Event, EventKind, FileDiff, RefusedBy, TurnEnd};
 /// What messages consist of, and what a front end must know of a text before it shows it.
 pub use hermes_conversation::{
     Author, DelegationState, Draft, Effort, Media, Message, MessageId, MessageRange, Model, Origin, Part, Role,
@@ -53,4 +53,4 @@ pub use undo::{Head, OnConflict, Turns, Undo, Unrestored};
 
 /// The version of the protocol. The second number grows with a new command, event or member, the first one when something
 /// that existed changes or goes. A program ignores events and members that it does not know.
-pub const VERSION: &str = "1.0";
+pub const VERSION: &str = "1.1";

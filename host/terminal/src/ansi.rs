@@ -12,6 +12,8 @@ use crate::layout::printable;
 pub enum Colours {
     /// The sixteen colours of the user's own palette, bold, italic and underlined.
     Shown,
+    /// Bold, italic, reversed and underlined, without colours.
+    Styles,
     /// Text alone.
     Off,
 }
@@ -22,6 +24,7 @@ pub fn sequence(line: &Line<'_>, colours: Colours) -> String {
     for span in &line.spans {
         let codes = match colours {
             Colours::Shown => codes(line.style.patch(span.style)),
+            Colours::Styles => codes(Style { fg: None, ..line.style.patch(span.style) }),
             Colours::Off => String::new(),
         };
         match codes.is_empty() {

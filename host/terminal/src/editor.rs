@@ -173,6 +173,11 @@ impl Editor {
         self.search.is_some()
     }
 
+    /// Whether Escape closes something here: the menu, or the search.
+    pub fn closes_at_escape(&self) -> bool {
+        self.menu.is_some() || self.search.is_some()
+    }
+
     /// Replaces the text. It is no command.
     pub fn set(&mut self, text: &str) {
         self.pastes.clear();

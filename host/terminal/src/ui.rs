@@ -189,6 +189,11 @@ impl Ui {
         }
     }
 
+    /// Keeps lines that Ctrl-O prints, in place of those that it would have printed before.
+    pub fn fold(&self, lines: Vec<Line<'static>>) {
+        self.shared.state().folded = lines;
+    }
+
     /// Shows the status below the input.
     pub fn set_status(&self, status: Vec<Part>) {
         let mut state = self.shared.state();

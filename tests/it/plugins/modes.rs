@@ -252,6 +252,34 @@ fn a_mode_that_is_chosen_during_a_turn_holds_from_the_next_call_on() {
 }
 
 #[test]
+fn what_was_allowed_for_the_session_ends_with_the_mode() {
+    let server = model_that_calls(vec![write("made", "x")]);
+    let home = Home::with(&server);
+    let mut terminal = chat(&home, &["--mode", "ask"]);
+    terminal.wait_for("[s]ession", 1);
+    terminal.press("s");
+    terminal.wait_for("Done.", 1);
+    // The answer holds for the next message in this mode.
+    terminal.wait_for(PROMPT, 2);
+    terminal.press("Go on.\r");
+    terminal.wait_for("Done.", 2);
+    terminal.wait_for(PROMPT, 3);
+    terminal.press("/mode plan\r");
+    terminal.wait_for("for this session in the mode ask", 1);
+    terminal.wait_for(PROMPT, 4);
+    terminal.press("/mode ask\r");
+    terminal.wait_for("mode ask:", 1);
+    terminal.wait_for(PROMPT, 5);
+    terminal.press("Again.\r");
+    terminal.wait_for("[s]ession", 2);
+    terminal.press("d");
+    terminal.wait_for("Done.", 3);
+    terminal.wait_for(PROMPT, 6);
+    terminal.press("/exit\r");
+    assert!(terminal.wait().success(), "{}", terminal.shown());
+}
+
+#[test]
 fn shift_tab_goes_to_the_next_mode_and_keeps_what_was_typed() {
     let server = model_that_calls(vec![write("made", "x")]);
     let home = Home::with(&server);

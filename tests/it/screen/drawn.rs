@@ -49,6 +49,74 @@ fn a_reply_is_shown_as_markdown_at_every_width_and_nothing_is_torn() {
 }
 
 #[test]
+fn calls_show_what_they_did_at_every_width_and_a_key_shows_the_rest() {
+    let server = Server::answering(|body, _| {
+        let done = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool").count();
+        let call = |name: &str, arguments| Reply::calls([Call::new(&format!("call{done}"), name, &arguments)]);
+        match done {
+            0 => call("terminal", json!({"command": "seq 1 20"})),
+            1 => call("terminal", json!({"command": "echo 'a test failed: the sum is 12 and should be 13'; exit 3"})),
+            2 => call(
+                "patch",
+                json!({"path": "cart.py", "old_string": "total = 1", "new_string": "total = 2\nmore = 3"}),
+            ),
+            3 => call("search_files", json!({"pattern": "total"})),
+            4 => call("write_file", json!({"path": "other.py", "content": "x"})),
+            _ => Reply::text("All of it is done."),
+        }
+    });
+    let times = regex::Regex::new(r"\d+(\.\d)? m?s\b").unwrap();
+    for columns in [40, 80, 200] {
+        let home = Home::with(&server);
+        home.write_workspace("cart.py", "total = 1\nrest = 2\n");
+        home.set("approvals.allow", json!(["terminal/process:bash"]));
+        home.set("approvals.deny", json!(["files/write_file"]));
+        home.set("approvals.mode", json!("accept-edits"));
+        let mut terminal = begin(&home, columns);
+        terminal.press("Begin.\r");
+        terminal.wait_until(|rows| shows(rows, "All of it is done.") && !shows(rows, "ctrl-c stops"));
+        // The first command hides the most rows, and the last call that hides some is unfolded.
+        terminal.press("\u{f}");
+        terminal.wait_until(|rows| rows.iter().any(|row| row.trim() == "7"));
+        let shown = conversation(&leave(terminal));
+        insta::assert_snapshot!(format!("calls_{columns}"), times.replace_all(&shown, "TIME"));
+    }
+}
+
+#[test]
+fn without_colours_the_chat_is_drawn_all_the_same() {
+    let server = Server::answering(|body, _| match body["messages"].as_array().map_or(0, Vec::len) {
+        0..=2 => Reply::calls([Call::new("call", "read_file", &json!({"path": "missing.py"}))]),
+        _ => Reply::text("Some **bold** words."),
+    });
+    let home = Home::with(&server);
+    let mut terminal = home.hermes(&[]).env("NO_COLOR", "1").at_drawn_terminal(80, 30);
+    terminal.wait_until(|rows| shows(rows, READY));
+    terminal.press("Begin.\r");
+    terminal.wait_until(|rows| shows(rows, "Some bold words.") && !shows(rows, "ctrl-c stops"));
+    let rows = leave(terminal);
+    assert!(shows(&rows, "× read_file missing.py"), "{rows:#?}");
+}
+
+/// What a terminal gets is the same but for the codes of colours.
+#[test]
+fn without_colours_no_code_of_a_colour_reaches_the_terminal() {
+    let server = Server::answering(|_, _| Reply::text(PAGE));
+    let colours = regex::Regex::new("\u{1b}\\[([0-9;]*;)?(3[1-6]|90)m").unwrap();
+    let written = [("NO_COLOR", "1"), ("NO_COLOR", "")].map(|(name, value)| {
+        let home = Home::with(&server);
+        let mut terminal = home.hermes(&[]).env(name, value).at_drawn_terminal(80, 30);
+        terminal.wait_until(|rows| shows(rows, READY));
+        terminal.press("Tea?\r");
+        terminal.wait_until(|rows| shows(rows, "─  ─") && !shows(rows, "ctrl-c stops"));
+        terminal.press("/exit\r");
+        assert!(terminal.wait().success());
+        colours.is_match(&terminal.shown())
+    });
+    assert_eq!(written, [false, true]);
+}
+
+#[test]
 fn what_is_typed_during_a_turn_stays_in_the_input_and_waits() {
     let slow = || Reply::text("word ".repeat(100)).in_steps_of(5).every(Duration::from_millis(10));
     let server = Server::answering(move |body, _| match body["messages"].as_array().map_or(0, Vec::len) {
@@ -243,12 +311,12 @@ fn a_call_that_is_stopped_leaves_its_line() {
     terminal.press("Run it.\r");
     terminal.wait_until(|rows| shows(rows, "terminal echo begun"));
     terminal.press("\u{3}");
-    terminal.wait_until(|rows| shows(rows, "× terminal echo begun; sleep 600 … stopped"));
+    terminal.wait_until(|rows| shows(rows, "■ terminal echo begun; sleep 600 … stopped"));
     leave(terminal);
 }
 
 #[test]
-fn the_last_line_of_a_command_is_shown_while_it_runs_and_a_failed_turn_says_how_to_send_again() {
+fn the_last_line_of_a_command_is_shown_while_it_runs_and_a_failed_turn_says_how_it_goes_on() {
     let command = "echo first-line; sleep 1; echo second-line; sleep 2";
     let server = Server::answering(move |body, _| {
         let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
@@ -264,7 +332,7 @@ fn the_last_line_of_a_command_is_shown_while_it_runs_and_a_failed_turn_says_how_
     for line in ["first-line", "second-line"] {
         terminal.wait_until(|rows| shows(rows, &format!("terminal: {line} · ")));
     }
-    terminal.wait_until(|rows| shows(rows, "/retry sends the message again"));
+    terminal.wait_until(|rows| shows(rows, "\"continue\" goes on from here"));
     leave(terminal);
 }
 
@@ -404,6 +472,23 @@ fn a_conversation_is_chosen_from_a_list_that_leaves_nothing_behind() {
     let messages = home.messages();
     assert_eq!(messages.len(), 4, "{messages:#?}");
     assert_eq!((&messages[0]["content"], &messages[2]["content"]), (&json!("the harbour"), &json!("and the quay")));
+}
+
+#[test]
+fn a_list_of_conversations_begins_with_those_of_this_folder_and_names_the_others_folders() {
+    let (home, _server) = with_two_conversations();
+    let folder = home.workspace().join("other");
+    std::fs::create_dir(&folder).unwrap();
+    home.hermes(&["-z", "elsewhere"]).current_dir(&folder).run().success();
+    let mut terminal = home.hermes(&["--resume"]).at_drawn_terminal(100, 30);
+    terminal.wait_until(|rows| shows(rows, "Which conversation?"));
+    let rows = terminal.rows();
+    let at = |text: &str| rows.iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("{text}: {rows:#?}"));
+    assert!(at("this folder") < at("the harbour") && at("the harbour") < at("other folders"), "{rows:#?}");
+    assert!(at("other folders") < at("elsewhere") && rows[at("elsewhere")].contains("/other"), "{rows:#?}");
+    terminal.press("/other\r");
+    terminal.wait_until(|rows| shows(rows, "You said elsewhere.") && shows(rows, "it works in"));
+    leave(terminal);
 }
 
 #[test]

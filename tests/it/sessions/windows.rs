@@ -72,3 +72,59 @@ fn a_window_that_the_provider_names_is_kept_for_later_sessions() {
     let doctor = home.hermes(&["doctor"]).run().success();
     assert!(doctor.stdout.contains("window of 128,000 tokens, assumed"), "{doctor}");
 }
+
+/// A provider with two models whose windows only its list names.
+fn listing() -> Server {
+    let models = json!({ "object": "list", "data": [
+        { "id": "gpt-daily", "context_length": 128_000 },
+        { "id": "gpt-mini", "context_length": 12_000 },
+    ] });
+    Server::answering(|_, _| Reply::text("Read.")).with_models(models)
+}
+
+/// The window of a session with this model, as `hermes context` shows it.
+#[track_caller]
+fn window(home: &Home, model: &[&str], tokens: &str) {
+    home.hermes(&[model, &["-z", "hello"]].concat()).run().success();
+    let shown = home.hermes(&["context"]).run().success();
+    assert!(shown.stdout.contains(&format!("of {tokens} tokens")), "{shown}");
+}
+
+#[test]
+fn a_window_belongs_to_the_model_that_it_was_told_for() {
+    let server = listing();
+    let home = Home::with(&server);
+    home.hermes(&["model", "use", "gpt-daily"]).run().success();
+    window(&home, &[], "128,000");
+    window(&home, &["-m", "gpt-mini"], "12,000");
+    // Nothing is known of a model in no list.
+    home.hermes(&["config", "set", "model.context_length", "50000"]).run().success();
+    window(&home, &[], "50,000");
+    window(&home, &["-m", "gpt-mini"], "12,000");
+}
+
+#[test]
+fn a_new_conversation_keeps_the_model_the_engine_and_the_effort_of_the_chat() {
+    let server = listing();
+    let home = Home::with(&server);
+    let lines = [
+        "/model gpt-min",
+        "/model gpt-mini",
+        "/engine lossless",
+        "/think high",
+        "hello",
+        "/new",
+        "hello again",
+        "/think",
+    ]
+    .join("\n");
+    let output = home.hermes(&["chat"]).stdin(&lines).run().success();
+    let last = server.last_turn();
+    let output = output.says(&["does not list a model `gpt-min`; did you mean `gpt-mini`?"]);
+    assert_eq!(last.body["model"], "gpt-mini", "{output}");
+    assert_eq!(output.stdout.matches("effort: high").count(), 2, "{output}");
+    let sessions = home.hermes(&["sessions", "list", "--json"]).run().success();
+    let sessions: Vec<Value> = serde_json::from_str(&sessions.stdout).unwrap();
+    let shown = home.hermes(&["sessions", "show", sessions[0]["id"].as_str().unwrap(), "--json"]).run().success();
+    assert!(shown.stdout.contains("\"lossless\""), "{shown}");
+}

@@ -1,6 +1,7 @@
 //! The gate: it consults the rules first, then earlier answers, then the user.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -27,6 +28,7 @@ use super::right::{COMMAND, EDIT, Right};
 use super::rules::{ApprovalRules, Commands, UNCONFINED, Verdict};
 use super::settings::Approvals;
 use super::variable::is_about_output;
+use crate::call_record::CallRecord;
 use crate::offer::Consent;
 use crate::owner::HOST;
 use crate::questions::Questions;
@@ -75,6 +77,8 @@ pub(crate) struct Gate {
     notices: NoticeSender,
     questions: Questions,
     mode: SessionMode,
+    /// What calls change, and what is refused to plugins.
+    record: Arc<CallRecord>,
 }
 
 /// The right to replace files that the session has not read.
@@ -88,11 +92,6 @@ const NO_OTHER_WAY: &str =
 /// The answer to a call that the mode `plan` refuses. The tool has not failed.
 const PLAN: &str = "the user works in plan mode, which changes nothing. Read and search what you need, then say what you would do and why. The \
      user leaves plan mode to let you do it.";
-
-/// Whether a text is a refusal of the mode `plan`.
-pub(crate) fn is_of_plan(text: &str) -> bool {
-    text.ends_with(PLAN)
-}
 
 fn planned(name: &str, undone: &str) -> Refused {
     Refused { by: Refusal::Plan, text: format!("`{name}` {undone}: {PLAN}") }
@@ -144,8 +143,10 @@ impl Gate {
         documents: Arc<dyn Documents>,
         identities: impl IntoIterator<Item = Identity>,
         notices: NoticeSender,
+        workspace: &Path,
         (questions, for_session, seen, changes, mode): (Questions, SessionRights, Arc<Seen>, Changes, SessionMode),
     ) -> Self {
+        let record = CallRecord::new(workspace);
         Self {
             rules: approvals.rules.clone(),
             kept: Kept::new(documents),
@@ -155,12 +156,24 @@ impl Gate {
             running: RunningCalls::new(),
             can_ask: approvals.can_ask,
             files: Guard::new(Arc::clone(&approvals.listed), seen)
-                .recording(changes)
+                .recording(record.watching(changes))
                 .with_every_change(mode.every_change().clone()),
             notices,
             questions,
             mode,
+            record,
         }
+    }
+
+    /// What the running call changed, and what was refused to it.
+    pub(crate) fn record(&self) -> &CallRecord {
+        &self.record
+    }
+
+    /// What a plugin is told about something that it may not do.
+    fn fault(&self, refused: Refused) -> Fault {
+        self.record.refused(refused.by, &refused.text);
+        Fault::new(FaultKind::Denied, refused.by.code(), refused.text)
     }
 
     /// Checks whether a tool call may run; `plugin` is `None` for the host's own tools.
@@ -459,7 +472,9 @@ impl Gate {
     pub(crate) async fn skill(&self, change: &Change, note: Option<String>) -> Result<(), Refused> {
         let (plugin, path) = (self.identity(HOST), change.path.display().to_string());
         if self.mode.get() == Mode::Plan {
-            return Err(planned(&path, "was not changed"));
+            let refused = planned(&path, "was not changed");
+            self.record.refused(refused.by, &refused.text);
+            return Err(refused);
         }
         let right = Right { plugin: plugin.clone(), what: format!("files:{SKILLS}"), of: path };
         let why = "a skill instructs the model in this session and in later ones".to_owned();
@@ -470,7 +485,8 @@ impl Gate {
         };
         let question =
             Question { plugin: plugin.name, version: plugin.version, subject: Subject::File(Box::new(shown)) };
-        self.pass(question, vec![self.judged(right)], true).await
+        let passed = self.pass(question, vec![self.judged(right)], true).await;
+        passed.inspect_err(|refused| self.record.refused(refused.by, &refused.text))
     }
 
     /// Lets an action pass if every right is there, or the user gives the missing ones. `rights` have the verdict of the rules, which
@@ -658,11 +674,11 @@ pub(crate) struct PluginGate {
 impl Approval for PluginGate {
     async fn process(&self, run: &Run, attended: bool) -> Result<(), Fault> {
         let passed = self.gate.program(&self.plugin, run, attended).await;
-        passed.map_err(|refused| Fault::new(FaultKind::Denied, refused.by.code(), refused.text))
+        passed.map_err(|refused| self.gate.fault(refused))
     }
 
     async fn file(&self, change: &Change, attended: bool) -> Result<(), Fault> {
         let passed = self.gate.file(&self.plugin, change, attended).await;
-        passed.map_err(|refused| Fault::new(FaultKind::Denied, refused.by.code(), refused.text))
+        passed.map_err(|refused| self.gate.fault(refused))
     }
 }

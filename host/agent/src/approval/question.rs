@@ -5,6 +5,7 @@ use hermes_capabilities::process::{Confinement, Run};
 use hermes_protocol::{FileChange, FileDeed, ProgramRun};
 
 use super::code;
+use crate::difference::changed_lines;
 
 /// What the user sees of a change.
 pub(crate) fn file_change(change: &Change) -> FileChange {
@@ -50,26 +51,12 @@ pub(crate) fn file_change(change: &Change) -> FileChange {
 
 /// The changed lines of a text.
 fn lines(before: Option<&[u8]>, deed: &Deed) -> Option<Vec<String>> {
-    /// Unchanged lines around a change.
-    const AROUND: usize = 2;
     let (before, after) = match deed {
         Deed::Create(after) => ("", std::str::from_utf8(after).ok()?),
         Deed::Replace { content, .. } => (std::str::from_utf8(before?).ok()?, std::str::from_utf8(content).ok()?),
         Deed::Rename { .. } | Deed::Remove => return None,
     };
-    let difference = similar::TextDiff::from_lines(before, after);
-    let mut lines = Vec::new();
-    for group in difference.grouped_ops(AROUND) {
-        if !lines.is_empty() {
-            lines.push(" …".to_owned());
-        }
-        for change in group.iter().flat_map(|op| difference.iter_changes(op)) {
-            let end = if change.missing_newline() { " (without a line break at the end)" } else { "" };
-            let text = change.value();
-            lines.push(format!("{}{}{end}", change.tag(), text.strip_suffix('\n').unwrap_or(text)));
-        }
-    }
-    Some(lines)
+    Some(changed_lines(before, after))
 }
 
 /// Bytes as text, or with escapes if they are no text, so that the user can view all of them.

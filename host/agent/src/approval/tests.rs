@@ -77,7 +77,7 @@ impl Fixture {
         let identities = ["runner", "guard"].map(identity);
         let mode = SessionMode::new(&approvals, SandboxMode::Off);
         let answered = (questions.clone(), SessionRights::default(), Arc::default(), Changes::default(), mode.clone());
-        let gate = Gate::new(&approvals, FileDocuments::below(home.path()), identities, notices, answered);
+        let gate = Gate::new(&approvals, FileDocuments::below(home.path()), identities, notices, home.path(), answered);
         let answers = answers.iter().copied().collect();
         let (asked, notes, most_open) = (Vec::new(), Vec::new(), 0);
         Self { home, gate, questions, events, answers, asked, notes, most_open, mode }
@@ -425,7 +425,7 @@ async fn plan_refuses_tools_and_programs_without_a_question_and_with_words_for_t
     fixture.mode.set(Mode::Plan);
     for dangerous in [false, true] {
         let refused = fixture.tool(dangerous, &[]).await.unwrap_err();
-        assert!(refused.by == Refusal::Plan && is_of_plan(&refused.text), "{refused:?}");
+        assert!(refused.by == Refusal::Plan && refused.text.contains("plan mode"), "{refused:?}");
     }
     assert_eq!(fixture.programs(&["git"]).await, [Some(Refusal::Plan)]);
     let look = ToolCall { id: "c".to_owned(), name: "look".to_owned(), arguments: "{}".to_owned() };

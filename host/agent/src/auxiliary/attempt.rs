@@ -30,7 +30,8 @@ impl<'a> Shown<'a> {
         let piece = match delta {
             Delta::Text(text) => Piece::Text(text.to_owned()),
             Delta::Reasoning(text) => Piece::Reasoning(text.to_owned()),
-            Delta::Call(_) | Delta::Notice(_) => return,
+            // Only a turn's own request is begun again.
+            Delta::Call(_) | Delta::Notice(_) | Delta::Again => return,
         };
         self.anything.store(true, Ordering::Relaxed);
         self.pieces.push(piece);

@@ -178,7 +178,14 @@ fn kind(seed: u8) -> EventKind {
         0 => EventKind::TurnStarted,
         1 => EventKind::ReplyDone,
         2 => EventKind::ToolStarted { name: "t".to_owned(), arguments: "{}".to_owned() },
-        3 => EventKind::ToolFinished { name: "t".to_owned(), content: String::new(), failed: false, elapsed_ms: 1 },
+        3 => EventKind::ToolFinished {
+            name: "t".to_owned(),
+            content: String::new(),
+            failed: false,
+            elapsed_ms: 1,
+            refused: None,
+            changes: Vec::new(),
+        },
         4 => EventKind::TurnEnded { end: TurnEnd::Interrupted, status: Status::default(), unsent: Vec::new() },
         5 => EventKind::Asked {
             question,
@@ -322,6 +329,8 @@ mod attack {
                     content: large.clone(),
                     failed: false,
                     elapsed_ms: u64::MAX,
+                    refused: None,
+                    changes: Vec::new(),
                 },
             ),
             ("nothing", text("")),
@@ -363,8 +372,14 @@ mod attack {
         let feed = Feed::new(SMALL);
         feed.publish(EventKind::TurnStarted);
         let finished = |id: &str| {
-            let kind =
-                EventKind::ToolFinished { name: "t".into(), content: String::new(), failed: false, elapsed_ms: 0 };
+            let kind = EventKind::ToolFinished {
+                name: "t".into(),
+                content: String::new(),
+                failed: false,
+                elapsed_ms: 0,
+                refused: None,
+                changes: Vec::new(),
+            };
             feed.publish_about(About::call(id), kind);
         };
         let started = |id: &str| {
@@ -375,7 +390,14 @@ mod attack {
         started("same");
         finished("other");
         finished("same");
-        feed.publish(EventKind::ToolFinished { name: "t".into(), content: String::new(), failed: true, elapsed_ms: 0 });
+        feed.publish(EventKind::ToolFinished {
+            name: "t".into(),
+            content: String::new(),
+            failed: true,
+            elapsed_ms: 0,
+            refused: None,
+            changes: Vec::new(),
+        });
         assert_eq!(feed.snapshot().running.len(), 1);
         let asked = || EventKind::Asked {
             question: QuestionId(7),

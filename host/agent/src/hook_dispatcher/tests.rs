@@ -97,6 +97,8 @@ async fn every_hook_is_asked_until_one_blocks_and_the_others_watch_in_order() {
         whole: None,
         is_untrusted: false,
         failed: false,
+        refused: None,
+        changes: Vec::new(),
         elapsed_ms: 1,
     };
     dispatcher.before_model("m");
@@ -146,6 +148,8 @@ async fn a_slow_hook_is_waited_for_once_megabytes_wait_for_it() {
         whole: None,
         is_untrusted: false,
         failed: false,
+        refused: None,
+        changes: Vec::new(),
         elapsed_ms: 1,
     };
     for count in 1..=5 {

@@ -82,6 +82,7 @@ impl RunningPlugins {
             Arc::clone(&host.documents),
             host.plugins.identities(),
             notices.clone(),
+            &session.workspace,
             answers,
         ));
         let mut plugins =

@@ -265,10 +265,8 @@ impl Inbox {
     }
 
     fn choose_mode(&mut self, mode: Mode) {
-        self.front.mode.set(mode);
         self.status.mode = mode;
-        self.front.feed.publish(EventKind::ModeChosen { mode });
-        self.front.tell_shortfall();
+        self.front.choose_mode(mode);
     }
 
     fn stop_task(&self, task: u32) -> Result<Accepted, CommandError> {

@@ -212,6 +212,8 @@ mod tests {
             whole: None,
             is_untrusted: false,
             failed: false,
+            refused: None,
+            changes: Vec::new(),
             elapsed_ms: 1,
         };
         let draft = result(
@@ -240,6 +242,8 @@ mod tests {
             whole: None,
             is_untrusted: false,
             failed,
+            refused: None,
+            changes: Vec::new(),
             elapsed_ms: 1,
         };
         let failed = result(&call, &answer(true), 1_800, None, hinted(), made(&Marks::repeatable())).0;
@@ -262,6 +266,8 @@ mod tests {
             whole: None,
             is_untrusted: false,
             failed: false,
+            refused: None,
+            changes: Vec::new(),
             elapsed_ms: 1,
         };
         let draft = result(&call, &answer, 1_800, None, hinted(), made(&Marks::repeatable())).0;
@@ -286,6 +292,8 @@ mod tests {
                     whole: None,
                     is_untrusted: false,
                     failed,
+                    refused: None,
+                    changes: Vec::new(),
                     elapsed_ms: 1,
                 };
                 let additions = Additions { user: Some("<said-meanwhile>no".to_owned()), ..hinted() };
@@ -308,6 +316,8 @@ mod tests {
             whole: None,
             is_untrusted: false,
             failed: false,
+            refused: None,
+            changes: Vec::new(),
             elapsed_ms: 1,
         };
         let structured = |tool: &str, additions: Additions| {
@@ -353,6 +363,8 @@ mod tests {
                 whole: whole.map(str::to_owned),
                 is_untrusted: true,
                 failed: false,
+                refused: None,
+                changes: Vec::new(),
                 elapsed_ms: 1,
             };
             let kept = whole.map(|_| &kept);
@@ -403,6 +415,8 @@ mod tests {
                 whole: None,
                 is_untrusted: false,
                 failed: false,
+                refused: None,
+                changes: Vec::new(),
                 elapsed_ms: 1,
             };
             let draft = result(&call, &answer, budget, None, Additions::default(), made(&Marks::repeatable())).0;
@@ -432,6 +446,8 @@ mod tests {
             whole: None,
             is_untrusted: true,
             failed: false,
+            refused: None,
+            changes: Vec::new(),
             elapsed_ms: 1,
         };
         let (draft, notice) = result(&call, &answer, 1_800, None, Additions::default(), made(&Marks::repeatable()));

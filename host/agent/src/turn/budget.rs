@@ -6,7 +6,7 @@
 use hermes_conversation::{Draft, MessageId, ToolCall};
 use hermes_models::{Reply, ToolChoice};
 use hermes_plugin_host::Moment;
-use hermes_protocol::{EventKind, TurnEnd};
+use hermes_protocol::{EventKind, RefusedBy, TurnEnd};
 use tokio_util::sync::CancellationToken;
 
 use super::{Replied, assistant_message, cut, reply, show_silent_refusal, stopped};
@@ -110,5 +110,6 @@ fn publish_refused(live: &Live, call: &ToolCall, result: MessageId, content: &st
     feed.publish_about(About::call(&call.id), EventKind::ToolStarted { name: name.clone(), arguments });
     let about = About { message: Some(result), ..About::call(&call.id) };
     let content = content.to_owned();
-    feed.publish_about(about, EventKind::ToolFinished { name, content, failed: true, elapsed_ms: 0 });
+    let (refused, changes) = (Some(RefusedBy::Rule), Vec::new());
+    feed.publish_about(about, EventKind::ToolFinished { name, content, failed: true, elapsed_ms: 0, refused, changes });
 }

@@ -127,9 +127,10 @@ pub(super) async fn run(
                     reports.delivered(host.store.as_ref(), &log.session, stored).await;
                 }
                 let about = About { message: Some(stored), ..About::call(&call.id) };
-                let Answer { content, failed, elapsed_ms, .. } = answer;
+                let Answer { content, failed, refused, changes, elapsed_ms, .. } = answer;
                 let name = call.name.clone();
-                front.feed.publish_about(about, EventKind::ToolFinished { name, content, failed, elapsed_ms });
+                let finished = EventKind::ToolFinished { name, content, failed, elapsed_ms, refused, changes };
+                front.feed.publish_about(about, finished);
                 if !steered.is_empty() {
                     front.feed.publish_about(About::message(stored), EventKind::Steered { texts: steered });
                 }

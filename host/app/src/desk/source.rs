@@ -59,7 +59,7 @@ impl SessionSource {
             reporter.warning(&note.as_str().into());
         }
         let is_one_turn = request.lifetime.is_one_turn();
-        let keep_trying = setup.retry_for(is_one_turn);
+        let keep_trying = setup.retry_for();
         let is_offline_unasked = route.is_offline() && route.source == Source::Nothing;
         let services = services()?;
         // `services.setup` is the tenant's, if there is one: its home has files of its own.

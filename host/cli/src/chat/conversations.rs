@@ -160,7 +160,7 @@ impl Chat {
             self.screen.line(Tone::Faint, "/resume ID continues one of them");
             return;
         };
-        if let Some(id) = pick(&live, listed).await {
+        if let Some(id) = pick(&live, listed, &self.request.workspace).await {
             self.resume(id.to_string()).await;
         }
     }
@@ -193,16 +193,39 @@ pub(super) async fn resumable(desk: &Desk, present: Option<&SessionId>) -> Resul
     Ok(listed)
 }
 
-/// Lets the user choose one of them.
-pub(super) async fn pick(live: &Live, listed: Vec<SessionSummary>) -> Option<SessionId> {
+/// Lets the user choose one of them. Those of this folder come first; the others say their folder.
+pub(super) async fn pick(live: &Live, listed: Vec<SessionSummary>, here: &Path) -> Option<SessionId> {
     let now = moments::now();
+    let (own, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(|session| session.workspace == here);
     let row = |session: &SessionSummary| {
         let (name, about) = described(session, now);
-        Candidate { text: text::shortened(&name, 40), about }
+        match session.workspace == here {
+            true => ("this folder".to_owned(), Candidate { text: text::shortened(&name, 40), about }),
+            false => {
+                let about = format!("{} · {about}", folder(&session.workspace));
+                ("other folders".to_owned(), Candidate { text: text::shortened(&name, 40), about })
+            }
+        }
     };
-    let picker = Picker::new("Which conversation?", listed.iter().map(row).collect(), 0);
+    let rows: Vec<(String, Candidate)> = own.iter().chain(&others).map(row).collect();
+    let picker = match others.is_empty() {
+        true => Picker::new("Which conversation?", rows.into_iter().map(|(_, row)| row).collect(), 0),
+        false => Picker::grouped("Which conversation?", rows, 0),
+    };
     let at = live.pick(picker).await?;
-    listed.into_iter().nth(at).map(|session| session.id)
+    own.into_iter().chain(others).nth(at).map(|session| session.id)
+}
+
+/// A folder as a list shows it: below `~` where it can be, and without the beginning of a long path.
+fn folder(path: &Path) -> String {
+    const MOST: usize = 32;
+    let below =
+        std::env::home_dir().and_then(|home| path.strip_prefix(home).ok().map(|rest| Path::new("~").join(rest)));
+    let shown = text::exact(&below.as_deref().unwrap_or(path).display().to_string());
+    match shown.chars().count().checked_sub(MOST) {
+        Some(left @ 1..) => format!("…{}", shown.chars().skip(left + 1).collect::<String>()),
+        _ => shown,
+    }
 }
 
 /// A conversation's title or first words, and its age.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermes_app::models::Route;
-use hermes_app::{Desk, Listing};
+use hermes_app::{Desk, Listing, ModelChoice};
 use hermes_protocol::Command;
 use hermes_terminal::{Candidate, Picker};
 
@@ -28,7 +28,26 @@ struct Offered {
 impl Chat {
     /// Switches to a model of the provider that this conversation uses.
     pub(super) async fn switch_model(&mut self, model: String) {
-        self.switch(Command::ChooseModel { model, provider: self.provider.clone() }).await;
+        let provider = self.provider.clone();
+        let place = match &provider {
+            Some(provider) => ModelChoice { provider: Some(provider.clone()), ..ModelChoice::default() },
+            None => self.request.model.clone(),
+        };
+        // A name that is in no list may be right all the same. The list also tells the window.
+        self.screen.does("looking for the model in the provider's list");
+        model::named(self.desk.setup(), &model, &place, self.console).await;
+        self.screen.end_turn();
+        if self.switch(Command::ChooseModel { model: model.clone(), provider: provider.clone() }).await {
+            self.keep_model(model, provider);
+        }
+    }
+
+    /// Remembers a chosen model for the next new conversation.
+    fn keep_model(&mut self, model: String, provider: Option<String>) {
+        self.chosen.model = Some(model);
+        if provider.is_some() {
+            (self.chosen.provider, self.chosen.base_url) = (provider, None);
+        }
     }
 
     /// Switches to a model that the user chooses from the lists of all providers that are configured or run on this machine.
@@ -90,7 +109,8 @@ impl Chat {
             return;
         };
         let provider = (Some(&provider) != own.as_ref()).then_some(provider);
-        if self.switch(Command::ChooseModel { model, provider: provider.clone() }).await {
+        if self.switch(Command::ChooseModel { model: model.clone(), provider: provider.clone() }).await {
+            self.keep_model(model, provider.clone());
             self.provider = provider;
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hermes_app::Role;
 use hermes_app::plugins::Selection;
-use hermes_terminal::{Candidate, Chooser, Colours, Picker};
+use hermes_terminal::{Candidate, Chooser, Picker};
 
 use super::{Inventory, Listed, State, state, switch};
 use crate::console::{Console, print};
@@ -66,7 +66,7 @@ pub(super) fn run(console: Console) -> Result<ExitCode, Failure> {
     let mut last: Option<String> = None;
     loop {
         let mut all = all()?;
-        let chooser = Chooser::open(Colours::Shown)?;
+        let chooser = Chooser::open(console.colours())?;
         let picked = chooser.pick(list(&all, last.as_deref()));
         let Some(at) = picked.filter(|at| *at < all.len()) else { return Ok(ExitCode::SUCCESS) };
         let plugin = all.swap_remove(at);

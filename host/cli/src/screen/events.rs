@@ -2,13 +2,23 @@
 
 use std::io::Write;
 
-use hermes_protocol::{CallId, DelegationState, Event, EventKind, Snapshot, TaskStatus, TurnEnd};
+use hermes_protocol::{CallId, DelegationState, Event, EventKind, FileDiff, RefusedBy, Snapshot, TaskStatus, TurnEnd};
 
-use super::lines::{compacted, quoted, reason, task_line};
+use super::excerpt::Excerpt;
+use super::lines::{compacted, quoted, reason, refusal, task_line};
 use super::{Running, Screen, Show};
 use crate::console::Tone;
+use crate::live::Drawn;
 use crate::text;
 use crate::wording;
+
+/// How a call ended, with its result.
+#[derive(Clone, Copy)]
+enum CallEnd<'a> {
+    Answered(&'a str),
+    Failed(&'a str),
+    Refused(RefusedBy, &'a str),
+}
 
 impl<W: Write + Send> Screen<W> {
     /// Shows an event.
@@ -48,6 +58,13 @@ impl<W: Write + Send> Screen<W> {
                 self.end_line();
                 self.reply.clear();
             }
+            EventKind::ReplyCut => {
+                let was_shown = !self.reply.is_empty() || self.in_reasoning;
+                self.reply.clear();
+                if self.is_turn() && was_shown {
+                    self.line(Tone::Warning, "⌁ the reply broke off here");
+                }
+            }
             // Arguments such as the content of a file can take a while.
             EventKind::CallForming { name } => self.temporary_line(&format!("· {} …", text::line(name))),
             EventKind::ToolStarted { name, arguments } => {
@@ -55,8 +72,13 @@ impl<W: Write + Send> Screen<W> {
                 let (call, name, arguments) = (event.call.clone(), name.clone(), arguments.clone());
                 self.running.push(Running { call, name, arguments });
             }
-            EventKind::ToolFinished { name, content, failed, elapsed_ms } => {
-                self.call_ended(event.call.as_ref(), name, content, *failed, *elapsed_ms);
+            EventKind::ToolFinished { name, content, failed, elapsed_ms, refused, changes } => {
+                let end = match refused {
+                    Some(by) => CallEnd::Refused(*by, content),
+                    None if *failed => CallEnd::Failed(content),
+                    None => CallEnd::Answered(content),
+                };
+                self.call_ended(event.call.as_ref(), name, end, changes, *elapsed_ms);
             }
             EventKind::Steered { texts } => {
                 let lines = if self.is_turn() { texts.as_slice() } else { &[] };
@@ -152,18 +174,59 @@ impl<W: Write + Send> Screen<W> {
         }
     }
 
-    fn call_ended(&mut self, call: Option<&CallId>, name: &str, content: &str, failed: bool, elapsed_ms: u64) {
+    fn call_ended(
+        &mut self,
+        call: Option<&CallId>,
+        name: &str,
+        end: CallEnd<'_>,
+        changes: &[FileDiff],
+        elapsed_ms: u64,
+    ) {
         let at = self.running.iter().position(|running| running.call.as_ref() == call);
         let arguments = at.map(|at| self.running.remove(at).arguments).unwrap_or_default();
         if !self.is_turn() {
             return;
         }
-        let failure = failed.then(|| reason(content));
-        let mut line = text::call(name, &arguments, failure.as_deref(), elapsed_ms);
-        if !failed && let Some(end) = text::end_of_command(name, content) {
-            line.push_str(&format!(" · {end}"));
+        let (tone, line, content, is_success) = match end {
+            CallEnd::Refused(by, content) => {
+                let line = text::refused_call(name, &arguments, &refusal(by, content));
+                (Tone::Warning, line, content, false)
+            }
+            CallEnd::Failed(content) => {
+                (Tone::Bad, text::call(name, &arguments, Some(&reason(content)), elapsed_ms), content, false)
+            }
+            CallEnd::Answered(content) => {
+                let line = text::call(name, &arguments, None, elapsed_ms);
+                match text::end_of_command(name, content) {
+                    // The tool has not failed, and the command has.
+                    Some(end) => (Tone::Warning, format!("{line} · {end}"), content, false),
+                    None => (Tone::Faint, line, content, true),
+                }
+            }
+        };
+        self.line(tone, &line);
+        if let Some(excerpt) = Excerpt::of(&arguments, content, is_success, changes)
+            && !matches!(end, CallEnd::Refused(..))
+        {
+            self.excerpt(&line, &excerpt);
         }
-        self.line(if failed { Tone::Bad } else { Tone::Faint }, &line);
+    }
+
+    /// Shows the first or last rows below the line of a call. A key shows all of them, if the terminal is drawn.
+    fn excerpt(&mut self, line: &str, excerpt: &Excerpt) {
+        let columns = self.drawn.as_ref().map(Drawn::columns).or_else(|| self.console.columns());
+        let (rows, hidden) = excerpt.begin(columns);
+        let key = if self.drawn.is_some() { " · ctrl-o shows all" } else { "" };
+        let more = (hidden > 0).then(|| (Tone::Faint, Excerpt::more(hidden, key)));
+        let (before, after) = if excerpt.is_end() { (more, None) } else { (None, more) };
+        for (tone, row) in before.into_iter().chain(rows).chain(after) {
+            self.line(tone, &row);
+        }
+        if let Some(drawn) = &self.drawn
+            && hidden > 0
+        {
+            drawn.fold(line, excerpt.whole());
+        }
     }
 
     /// Shows the missed part of the streaming reply. Complete replies can be read in the session.
@@ -213,7 +276,8 @@ mod tests {
 
     fn finished(call: &str, name: &str, content: &str, failed: bool, elapsed_ms: u64) -> Event {
         let (name, content) = (name.to_owned(), content.to_owned());
-        event(Some(call), EventKind::ToolFinished { name, content, failed, elapsed_ms })
+        let (refused, changes) = (None, Vec::new());
+        event(Some(call), EventKind::ToolFinished { name, content, failed, elapsed_ms, refused, changes })
     }
 
     fn shown(screen: bool, show: Show, events: Vec<Event>) -> String {
@@ -288,6 +352,58 @@ mod tests {
             finished("1", "terminal", "no\n[exit code 2: for make, a rule failed]", false, 3_000),
         ];
         let expected = "· terminal make test … 3.0 s · exit code 2\n";
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, events), expected);
+    }
+
+    #[test]
+    fn a_refused_call_looks_like_no_success_and_says_who_refused() {
+        let refused = |by| {
+            let (name, content) =
+                ("patch".to_owned(), "error: `patch` was not run: `approvals.deny` has `x`".to_owned());
+            let (refused, changes) = (Some(by), Vec::new());
+            event(Some("1"), EventKind::ToolFinished { name, content, failed: false, elapsed_ms: 0, refused, changes })
+        };
+        for (by, expected) in [
+            (RefusedBy::Mode, "the mode plan changes nothing"),
+            (RefusedBy::User, "you refused"),
+            (RefusedBy::Unattended, "nobody could be asked"),
+            (RefusedBy::Rule, "by a rule: `patch` was not run: `approvals.deny` has `x`"),
+            (RefusedBy::Hook, "by a hook: `patch` was not run: `approvals.deny` has `x`"),
+        ] {
+            let events = vec![started("1", "patch", r#"{"path":"a.rs"}"#), refused(by)];
+            let shown = shown(false, Show::Turn { reasoning: false }, events);
+            assert_eq!(shown, format!("⊘ patch a.rs … refused: {expected}\n"));
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_command_and_of_an_edit_are_below_their_calls() {
+        let lines = ["-one", "+two"].map(str::to_owned).to_vec();
+        let change = FileDiff { path: "a.rs".to_owned(), added: 1, removed: 1, lines, left_out: 0 };
+        let (name, content) = ("patch".to_owned(), "done".to_owned());
+        let edited = EventKind::ToolFinished {
+            name,
+            content,
+            failed: false,
+            elapsed_ms: 2,
+            refused: None,
+            changes: vec![change],
+        };
+        let events = vec![
+            started("1", "terminal", r#"{"command":"make"}"#),
+            finished("1", "terminal", "a\nb\nc\nd\ne", false, 3),
+            started("2", "patch", r#"{"path":"a.rs"}"#),
+            event(Some("2"), edited),
+        ];
+        let expected = "· terminal make … 3 ms\n    … 2 more lines\n    c\n    d\n    e\n\
+                        · patch a.rs … 2 ms\n    a.rs +1 -1\n    -one\n    +two\n";
+        assert_eq!(shown(false, Show::Turn { reasoning: false }, events), expected);
+    }
+
+    #[test]
+    fn a_reply_that_broke_off_is_marked_and_the_next_one_is_shown_whole() {
+        let events = vec![text("It sa"), event(None, EventKind::ReplyCut), text("It says hello."), done()];
+        let expected = "It sa\n⌁ the reply broke off here\nIt says hello.\n";
         assert_eq!(shown(false, Show::Turn { reasoning: false }, events), expected);
     }
 

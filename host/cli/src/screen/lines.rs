@@ -1,6 +1,6 @@
 //! Texts for single things: what the user said, a delegated task, a compaction, the failure of a tool.
 
-use hermes_protocol::TaskStatus;
+use hermes_protocol::{RefusedBy, TaskStatus};
 
 use super::MOST_LINES;
 use crate::text::dollars;
@@ -48,6 +48,17 @@ pub(super) fn reason(content: &str) -> String {
     let error = value.as_ref().and_then(|value| value.get("error")).and_then(|error| error.as_str());
     let error = error.unwrap_or(content);
     error.strip_prefix("error: ").unwrap_or(error).to_owned()
+}
+
+/// Who refused a call, and why, in a few words.
+pub(super) fn refusal(by: RefusedBy, content: &str) -> String {
+    match by {
+        RefusedBy::Mode => "the mode plan changes nothing".to_owned(),
+        RefusedBy::User => "you refused".to_owned(),
+        RefusedBy::Unattended => "nobody could be asked".to_owned(),
+        RefusedBy::Rule => format!("by a rule: {}", reason(content)),
+        RefusedBy::Hook => format!("by a hook: {}", reason(content)),
+    }
 }
 
 #[cfg(test)]

@@ -175,6 +175,7 @@ async fn ask(provider: &dyn Provider) -> (Result<Reply, ModelError>, Vec<String>
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
                 Delta::Call(name) => format!("call:{name}"),
                 Delta::Notice(text) => format!("notice:{text}"),
+                Delta::Again => "again".to_owned(),
             });
         })
         .await;
@@ -320,6 +321,21 @@ async fn a_patient_caller_waits_for_a_server_that_comes_back() {
         assert_eq!(result.is_ok(), seconds > 0);
         assert_eq!(server.requests().len(), sent);
     }
+}
+
+#[tokio::test]
+async fn a_patient_caller_begins_a_reply_again_that_was_cut_and_learns_that_the_beginning_is_void() {
+    let whole = || events(&[&text("all of it"), STOP, "[DONE]"]);
+    let server = Server::start(vec![events(&[&text("half")]), events(&[&text("half a")]), whole()]).await;
+    let patience = Patience { keep_trying: Duration::from_secs(60), ..BRIEF };
+    let provider = Remote::new(&server.route(&[]), &logins(), patience).unwrap();
+    let (reply, shown) = ask(&provider).await;
+    assert_eq!(reply.unwrap().text, "all of it");
+    let notice = shown[2].as_str();
+    assert!(notice.starts_with("notice:trying again in ") && notice.contains("broke off"), "{notice}");
+    let kinds: Vec<&str> = shown.iter().map(|shown| shown.split(':').next().unwrap()).collect();
+    assert_eq!(kinds, ["half", "again", "notice", "half a", "again", "notice", "all of it"]);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]

@@ -325,7 +325,7 @@ fn responses_stream() {
                 let taken = assembly.take(event, &mut |delta| match delta {
                     Delta::Text(text) => texts.push(text.to_owned()),
                     Delta::Reasoning(text) => thoughts.push(text.to_owned()),
-                    Delta::Call(_) | Delta::Notice(_) => {}
+                    Delta::Call(_) | Delta::Notice(_) | Delta::Again => {}
                 });
                 if let Err(stated) = taken {
                     let code = stated.code.split(' ').find(|code| *code != "error");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui_core::style::{Modifier, Style};
-use ratatui_core::text::Line;
+use ratatui_core::text::{Line, Span};
 
 use super::{Activity, LONGEST_DRAWING, REST, TICK, begin, restore, size};
 use crate::ansi::{Colours, sequence};
@@ -57,6 +57,8 @@ pub(super) struct State {
     pub(super) hints: Vec<Part>,
     pub(super) status: Vec<Part>,
     pub(super) is_paused: bool,
+    /// What Ctrl-O prints.
+    pub(super) folded: Vec<Line<'static>>,
     /// Whether Ctrl-C stops something: it does not clear the input then.
     pub(super) is_busy: bool,
     /// Whether something is not on the screen yet.
@@ -89,6 +91,7 @@ impl State {
             hints: Vec::new(),
             status: Vec::new(),
             is_paused: false,
+            folded: Vec::new(),
             is_busy: false,
             changed: true,
             drawn: Instant::now(),
@@ -100,6 +103,12 @@ impl State {
     pub(super) fn event(&mut self, event: Event) -> Option<Outcome> {
         let outcome = match event {
             Event::Key(key) if self.is_busy && self.picker.is_none() && is_control(&key, 'c') => Outcome::Interrupted,
+            // Escape stops like Ctrl-C, unless something else is open that it closes.
+            Event::Key(key) if key.code == KeyCode::Esc && self.escape_stops() => Outcome::Interrupted,
+            Event::Key(key) if is_control(&key, 'o') => {
+                self.unfold();
+                Outcome::Edited
+            }
             Event::Key(key) if is_control(&key, 'l') => {
                 // Bytes that the terminal does not accept now are written before the next picture.
                 let _ = self.region.clear_screen(usize::from(size().0));
@@ -145,6 +154,34 @@ impl State {
         };
         self.draw();
         (outcome != Outcome::Edited).then_some(outcome)
+    }
+
+    fn escape_stops(&self) -> bool {
+        self.is_busy && self.picker.is_none() && self.asking.is_none() && !self.editor.closes_at_escape()
+    }
+
+    /// Prints what is folded. It belongs to the scrollback from now on.
+    fn unfold(&mut self) {
+        let columns = super::width_of(size().0);
+        let lines = match std::mem::take(&mut self.folded) {
+            lines if lines.is_empty() => {
+                let faint = Style::new().add_modifier(Modifier::DIM);
+                vec![Line::styled("nothing is folded", faint)]
+            }
+            lines => lines,
+        };
+        let rows = lines.iter().flat_map(|line| {
+            let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
+            let indent = text.chars().take_while(|letter| *letter == ' ').count();
+            let spans: Vec<Span<'_>> = line
+                .spans
+                .iter()
+                .map(|span| Span::styled(span.content.clone(), line.style.patch(span.style)))
+                .collect();
+            wrapped(&spans, columns, &[], &[" ".repeat(indent).into()])
+        });
+        let rows: Vec<String> = rows.map(|row| sequence(&row, self.colours)).collect();
+        self.above.extend(rows);
     }
 
     /// Shows a command as a whole before it runs.

@@ -17,6 +17,7 @@ fn assemble(chunks: &[Value], done: bool) -> (Result<Reply, Broken>, Vec<String>
                 Delta::Reasoning(text) => format!("reasoning:{text}"),
                 Delta::Call(name) => format!("call:{name}"),
                 Delta::Notice(text) => format!("notice:{text}"),
+                Delta::Again => "again".to_owned(),
             });
         };
         assembly.take(chunk, &mut on_delta).unwrap();

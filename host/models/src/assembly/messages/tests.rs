@@ -26,6 +26,7 @@ fn told(delta: Delta<'_>) -> String {
         Delta::Reasoning(text) => format!("reasoning:{text}"),
         Delta::Call(name) => format!("call:{name}"),
         Delta::Notice(text) => format!("notice:{text}"),
+        Delta::Again => "again".to_owned(),
     }
 }
 
