@@ -41,7 +41,12 @@ impl CallRecord {
         Changes::recorded_by(Arc::new(Watched { changes, record: Arc::clone(self) }))
     }
 
-    /// Notes what a plugin is told about something that it may not do.
+    /// The calls of a reply begin. What plugins kept to themselves of earlier refusals belongs to none of them.
+    pub(crate) fn run_begins(&self) {
+        self.noted().refusals.clear();
+    }
+
+    /// Notes a refusal in the words that the plugin gets.
     pub(crate) fn refused(&self, by: Refusal, text: &str) {
         self.noted().refusals.push((refused_by(by), text.to_owned()));
     }
@@ -234,5 +239,8 @@ mod tests {
         assert_eq!(record.end("error: `x` was not changed: plan").1, Some(RefusedBy::Mode));
         assert_eq!(record.end("error: `rm` was not run: the user refused").1, Some(RefusedBy::User));
         assert_eq!(record.end("error: `rm` was not run: the user refused").1, None);
+        record.refused(Refusal::User, "`cp` was not run");
+        record.run_begins();
+        assert_eq!(record.end("error: `cp` was not run").1, None, "an earlier call was refused");
     }
 }

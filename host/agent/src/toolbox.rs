@@ -408,6 +408,7 @@ impl Toolbox {
         // More calls at once would only compete for the processor.
         const MAX_PARALLEL: usize = 8;
         self.gate.running().run_begins();
+        self.gate.record().run_begins();
         let calls = run.iter().zip(originals.iter().skip(earlier)).zip(earlier..);
         let started = calls.map(move |((call, original), at)| async move {
             if original.is_some() {

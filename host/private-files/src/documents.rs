@@ -35,7 +35,7 @@ pub struct Version {
 /// Makes the new content of a document from what was read, or `None` to leave it as it is. It may be called more than once.
 pub type Editing<'a> = dyn FnMut(io::Result<Option<Vec<u8>>>) -> Option<Vec<u8>> + 'a;
 
-/// A place for small documents, each of which is read and replaced as a whole.
+/// Keeps small documents. Each is read whole and replaced whole.
 ///
 /// Calls are short, and they may block.
 pub trait Documents: fmt::Debug + Send + Sync {
@@ -96,8 +96,17 @@ impl FileDocuments {
         self.0.join(&document.name)
     }
 
+    /// Makes the folder of a document that is not directly in the home. Whoever opens the store makes the home.
+    fn make_folder(&self, document: &Document) -> io::Result<()> {
+        match self.file(document).parent() {
+            Some(folder) if folder != self.0 => create_folder(folder),
+            _ => Ok(()),
+        }
+    }
+
     /// The lock of a document: a file beside it, because the document itself is replaced.
     fn lock(&self, document: &Document) -> io::Result<File> {
+        self.make_folder(document)?;
         open_file(&self.0.join(format!("{}.lock", document.name)))
     }
 }
@@ -116,11 +125,8 @@ impl Documents for FileDocuments {
     }
 
     fn replace(&self, document: &Document, content: &[u8]) -> io::Result<()> {
+        self.make_folder(document)?;
         let file = self.file(document);
-        // The home itself is not created here: it belongs to whoever made it.
-        if let Some(folder) = file.parent().filter(|folder| *folder != self.0) {
-            create_folder(folder)?;
-        }
         if document.lasting { write_whole(&file, content) } else { write_atomically(&file, content) }
     }
 
@@ -178,6 +184,9 @@ mod tests {
         assert_eq!(documents.read(&notes()).unwrap_err().kind(), ErrorKind::FileTooLarge);
         documents.remove(&notes()).unwrap();
         assert_eq!(documents.read(&notes()).unwrap(), None);
+        let first = Document { name: "new/first.json".to_owned(), ..notes() };
+        documents.change(&first, Duration::ZERO, &mut |_| Some(b"1".to_vec())).unwrap();
+        assert_eq!(documents.read(&first).unwrap().unwrap(), b"1", "a change makes the folder, too");
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Gate {
         &self.record
     }
 
-    /// What a plugin is told about something that it may not do.
+    /// The error that a plugin gets for a refusal.
     fn fault(&self, refused: Refused) -> Fault {
         self.record.refused(refused.by, &refused.text);
         Fault::new(FaultKind::Denied, refused.by.code(), refused.text)
