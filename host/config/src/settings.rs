@@ -101,7 +101,7 @@ pub struct ModelSection {
     pub api_keys: Vec<String>,
     /// Instead of a key: the name of a login that `hermes login` made. Hermes refreshes its token when it expires.
     pub auth: Option<String>,
-    /// The model's window in tokens, if the built-in table is wrong.
+    /// The window of `model.default` in tokens, if the built-in table is wrong. Other models have windows of their own.
     pub context_length: Option<Whole<2000>>,
     /// The wire format: `chat_completions`, `codex_responses` or `anthropic_messages`. The default is the provider's.
     pub api_mode: Option<String>,

@@ -161,7 +161,7 @@ pub enum Delta<'a> {
     Call(&'a str),
     /// Not from the model: a message of the host, for example about a delay before another try.
     Notice(&'a str),
-    /// The reply broke off. What came so far is no part of it: it begins again.
+    /// The reply broke off and begins again. Drop what came so far.
     Again,
 }
 

@@ -129,7 +129,7 @@ pub enum EventKind {
         /// The session now.
         status: Status,
     },
-    /// The reply broke off, and the request is sent again. What was shown of the reply is no part of the conversation.
+    /// The reply broke off, and the request is sent again. The conversation does not keep what was shown of it.
     ReplyCut,
     /// A reply of the model is complete and stored; tool calls may follow.
     ReplyDone,

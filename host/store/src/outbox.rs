@@ -229,7 +229,7 @@ mod tests {
         let branch = store.branch(&session, None, None, 6).unwrap().id;
         let own = store.append(&branch, &[Draft::user("here", 7), Draft::assistant("there", Vec::new(), 8)]).unwrap();
         store.append(&session, &[Draft::user("unanswered", 9)]).unwrap();
-        // What a task of the session says to its subagent is no turn of the user.
+        // A subagent's turn is not a turn of the user.
         let parent = store.session(&session).unwrap();
         let task = child(&store, &parent, ParentKind::Delegate, None).id;
         store.append(&task, &[Draft::user("look", 10), Draft::assistant("seen", Vec::new(), 11)]).unwrap();

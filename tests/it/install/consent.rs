@@ -126,7 +126,7 @@ fn escape_leaves_everything_as_it_is() {
     assert_eq!(home.snapshot()[Path::new("config.yaml")], b"# mine\n");
 }
 
-/// A terminal of which nothing is known cannot be drawn on.
+/// Without `TERM`, Hermes cannot draw.
 #[test]
 fn a_plain_terminal_has_numbers_to_type() {
     let home = Home::with(&Server::answering(|_, _| Reply::text("Nobody asks.")));
